@@ -19,7 +19,7 @@ from xprim import Primitive, get_primitive
 _FRESH = """
 import importlib, json, pkgutil, sys
 import xnp.lax
-from xprim import cells, custom_rules, extended
+from xprim import custom_rules, extended, refs
 from xprim.primitive import get_primitive, load_primitives, primitives
 
 modules = sorted(m for m in sys.modules if m.startswith("xnp.primitives."))

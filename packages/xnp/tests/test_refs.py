@@ -10,7 +10,7 @@ import xnp
 from xnp import lax, refs
 from xnp.refs import new_ref
 from xprim import ShapeDtypeStruct, config, make_jaxpr, typeof
-from xprim.cells import AbstractRef
+from xprim.refs import AbstractRef
 
 
 def test_a_reference_is_read_and_written_by_indices():

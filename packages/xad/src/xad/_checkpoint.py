@@ -18,13 +18,13 @@ from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, Primitive, ShapedArray, Trace, Var, source
 from xprim.avals import size_of
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
-from xprim.cells import Cell, CellUse
 from xprim.contracts import Builder
-from xprim.derived_cells import UsedCell, claim_ref_uses, given_values, with_cells, written_values
+from xprim.derived_refs import UsedRef, claim_ref_uses, derive_with_refs, read_refs, write_back_refs
 from xprim.errors import UndefinedRuleError, argument_names, described, message
 from xprim.jaxpr import held_programs, map_programs
-from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
+from xprim.kept_programs import KeptPrograms, Staged, stage_with_refs
 from xprim.memory import bytes_of
+from xprim.refs import BaseRef, RefUse
 from xprim.requirements import require
 from xprim.sharded_types import in_memory_kind, with_dimension
 from xprim.tracebacks import boundary, shorten
@@ -422,9 +422,9 @@ def derivative_given(
       nonzero: for each argument of the program, whether it has a tangent that is not zero.
 
     Returns:
-      A program from the saved values, the primals, the nonzero tangents and the values of cells
-      that rules use to the results and their nonzero tangents; and for each result whether its
-      tangent is among them.
+      A program from the saved values, the primals, the nonzero tangents and the values of
+      references that rules use to the results and their nonzero tangents; and for each result
+      whether its tangent is among them.
     """
     if not saved:
         return jaxpr.derived(_join_parts, handle, nonzero)
@@ -435,7 +435,7 @@ def _of_saved_values(
     jaxpr: ClosedJaxpr, handle: LinearizeHandle, saved: Sequence[Var], nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     joined = _with_saved_values(jaxpr, saved)
-    # Of this program and not of `joined`: the cells that rules use are told to who asks for it.
+    # Of this program and not of `joined`: its caller gets the references that rules use.
     derived, nonzero_out = _join_parts(joined, handle, (False,) * len(saved) + nonzero)
     return _replace_computations(derived), nonzero_out
 
@@ -445,20 +445,20 @@ def _join_parts(
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the primal program followed by the linear one, as one program."""
     uses = claim_ref_uses()
-    split, cells = with_cells(handle.linearize_jaxpr, closed, nonzero)
+    split, refs = derive_with_refs(handle.linearize_jaxpr, closed, nonzero)
     count = len(closed.in_avals)
 
     def both(*args: Any) -> list[Any]:
-        primals = [*args[:count], *given_values(cells)]
+        primals = [*args[:count], *read_refs(refs)]
         results = xprim.eval_closed(
             split.primal, *primals
-        )  # the cells were written before: not again
+        )  # the references were written before: not again
         residuals = split.residuals(primals, results)
         dots = xprim.eval_closed(split.linear, *residuals, *args[count:])
         return [*results[: split.num_results], *dots]
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-    return xprim.trace_to_closed(both, avals, name=closed.jaxpr.name, cells=uses), split.nonzero_out
+    return xprim.trace_to_closed(both, avals, name=closed.jaxpr.name, refs=uses), split.nonzero_out
 
 
 def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
@@ -1137,17 +1137,17 @@ def _called(
     """Bind the primitive with the program of a function for a call."""
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
     leaves, in_tree = xtree.flatten((dynamic, kwargs))
-    if any(isinstance(x, Cell) for x in leaves):
+    if any(isinstance(x, BaseRef) for x in leaves):
         return _with_references(fun, args, kwargs, fixed, prevent_cse, policy)
     operands = as_arrays(leaves, "checkpoint", in_tree)
     program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
     outs = checkpoint_p.bind(
-        *program.captured, *operands, *[use.before for use in program.cells], jaxpr=program.closed,
+        *program.captured, *operands, *[use.before for use in program.refs], jaxpr=program.closed,
         prevent_cse=prevent_cse, policy=policy, differentiated=False,
     )  # fmt: skip
     count = len(program.out_avals)
-    for use, value in zip(program.cells, outs[count:], strict=True):
-        use.cell.write(value)
+    for use, value in zip(program.refs, outs[count:], strict=True):
+        use.ref.write(value)
     return xtree.unflatten(program.out_tree, outs[:count])
 
 
@@ -1212,9 +1212,9 @@ def _program_for(
     """Return the program of a function for a call, traced now unless it is kept."""
 
     def traced() -> Staged:
-        uses: list[CellUse] = []
+        uses: list[RefUse] = []
         closed, out_tree = xprim.stage(fun, args, kwargs, fixed, operation="checkpoint", uses=uses)
-        return staged_with_cells(closed.jaxpr, closed.consts, uses, out_tree)
+        return stage_with_refs(closed.jaxpr, closed.consts, uses, out_tree)
 
     statics = [(i, args[i]) for i in fixed]
     avals = [x.aval for x in operands]
@@ -1264,7 +1264,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
     again = compute_again(_run_again(jaxpr), policy)
-    (derived, mask_out), cells = with_cells(
+    (derived, mask_out), refs = derive_with_refs(
         derivative_given, handle, again, tuple(saved), tuple(mask)
     )
     linear, needed = xprim.closed_without_dead_code(
@@ -1273,10 +1273,10 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
     known = len(kept) + sum(used)
-    rest = [*primals, *where_true(tangents, mask), *given_values(cells)]  # before they are written
+    rest = [*primals, *where_true(tangents, mask), *read_refs(refs)]  # before they are written
     forward = with_results(jaxpr, kept)
     forward = forward if jaxpr is program else forward.derived(_without_marks)
-    forward, written = _with_writes(handle, forward, mask, cells)
+    forward, written = _with_writes(handle, forward, mask, refs)
     made_of_primals = saved_residuals_of(linear, known, policy)
     residuals = tuple(made_of_primals)
     wanted = [True] * len(linear.in_avals)
@@ -1289,8 +1289,8 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     if any(isinstance(verdict, Offloadable) for verdict in verdicts):
         forward = forward.derived(offloaded, count, verdicts)
         linear = linear.derived(fetched, verdicts)
-    results = written_values(written, checkpoint_p.bind(
-        *primals, *given_values(written), jaxpr=forward, policy=policy, **params
+    results = write_back_refs(written, checkpoint_p.bind(
+        *primals, *read_refs(written), jaxpr=forward, policy=policy, **params
     ))  # fmt: skip
     rest = where_true(rest, needed[len(saved) :])
     operands = [*results[count:], *where_true(rest, wanted[len(kept) :])]
@@ -1303,16 +1303,16 @@ def _linearize_within(
     budget: MemoryBudget, prevent_cse: bool, mask: Sequence[bool],
 ) -> Any:  # fmt: skip
     """Run the program as the checkpoints that fit into a budget."""
-    split, cells = with_cells(handle.linearize_jaxpr, jaxpr, mask)
+    split, refs = derive_with_refs(handle.linearize_jaxpr, jaxpr, mask)
     stored = sum(map(bytes_of, split.primal.out_avals[split.num_results :]))
     if budget.measured or stored > budget.nbytes:
         program = jaxpr.derived(
             _memory_budget.planned, tuple(mask), budget.nbytes, _values_read,
             _CALL_THAT_KEEPS[bool(prevent_cse)], budget.measured,
         )  # fmt: skip
-        split, cells = with_cells(handle.linearize_jaxpr, program, mask)
-    values = [*primals, *given_values(cells)]
-    results = written_values(cells, xprim.eval_closed(split.primal, *values))
+        split, refs = derive_with_refs(handle.linearize_jaxpr, program, mask)
+    values = [*primals, *read_refs(refs)]
+    results = write_back_refs(refs, xprim.eval_closed(split.primal, *values))
     dots: Sequence[Any] = ()
     if any(split.nonzero_out):
         residuals = split.residuals(values, results)
@@ -1324,7 +1324,7 @@ def _linearize_within(
 def _values_read(jaxpr: ClosedJaxpr, active: Sequence[bool]) -> set[Var]:
     """Return the values of a program that its derivative reads, were all of them stored."""
     made = [v for eqn in jaxpr.eqns for v in eqn.outputs]
-    (derived, mask_out), _ = with_cells(
+    (derived, mask_out), _ = derive_with_refs(
         derivative_given, LINEARIZE_HANDLE, jaxpr, tuple(made), tuple(active)
     )
     wanted = (False,) * len(jaxpr.out_avals) + (True,) * sum(mask_out)
@@ -1365,24 +1365,24 @@ def _keeps_marked(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
 
 
 def _with_writes(
-    handle: LinearizeHandle, forward: ClosedJaxpr, mask: Sequence[bool], cells: Sequence[UsedCell]
-) -> tuple[ClosedJaxpr, Sequence[UsedCell]]:
-    """Return the forward program, as the rules inside compute it where these write cells.
+    handle: LinearizeHandle, forward: ClosedJaxpr, mask: Sequence[bool], refs: Sequence[UsedRef]
+) -> tuple[ClosedJaxpr, Sequence[UsedRef]]:
+    """Return the forward program, as the rules inside compute it where these write references.
 
     Args:
       handle: differentiates a program.
       forward: the program, computed without rules.
       mask: for each argument, whether it has a tangent.
-      cells: those that its derivative uses.
+      refs: those that its derivative uses.
 
     Returns:
-      The program, and the cells whose values are its last arguments; those that are written have
-      their next values among its last results.
+      The program, and the references whose values are its last arguments; those that are written
+      have their next values among its last results.
     """
-    if not cells:
+    if not refs:
         return forward, ()
-    split, used = with_cells(handle.linearize_jaxpr, forward, mask)
-    count = sum(cell.is_written for cell in used)
+    split, used = derive_with_refs(handle.linearize_jaxpr, forward, mask)
+    count = sum(ref.is_written for ref in used)
     if not count:
         return forward, ()
     return split.primal.derived(_results_and_writes, split.num_results, count), used

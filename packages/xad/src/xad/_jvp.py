@@ -22,7 +22,7 @@ from xad.arguments import (
     as_tangents,
     check_each_once,
     flat_arguments,
-    tangents_and_cells,
+    split_tangents_and_refs,
     write_tangents,
 )
 from xad.derivative_kernels import JVPKernel, KernelTrace, template_of, use_template
@@ -54,7 +54,7 @@ from xprim import (
     trace_to_jaxpr,
     use_trace,
 )
-from xprim.derived_cells import claim_ref_uses
+from xprim.derived_refs import claim_ref_uses
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import described, message
 from xprim.jaxpr import interpret
@@ -391,14 +391,14 @@ def jvp_of(
         dots = check_tangents(tuple(tangents), in_tree, in_avals, operation)
         outs, out_dots = jvp_flat(flat, leaves, dots)
     else:
-        dots, cells = tangents_and_cells(
-            tuple(tangents), references.cells, in_tree, in_avals, operation
+        dots, refs = split_tangents_and_refs(
+            tuple(tangents), references.refs, in_tree, in_avals, operation
         )
-        check_each_once([*references.cells.values(), *cells.values()], operation)
+        check_each_once([*references.refs.values(), *refs.values()], operation)
         outs, out_dots = jvp_flat(flat, leaves, dots)
         outs = flat.results_of(outs)
-        after = dict(zip(references.cells, out_dots[len(outs) :], strict=True))
-        write_tangents(cells, after)
+        after = dict(zip(references.refs, out_dots[len(outs) :], strict=True))
+        write_tangents(refs, after)
         out_dots = out_dots[: len(outs)]
     result = xtree.unflatten(flat.out_tree, outs)
     tangent = as_tangents(
@@ -552,7 +552,7 @@ def _jvp_of(
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
     # as `trace_to_closed` does, in a frame less for each program inside of another
-    jaxpr, consts = trace_to_jaxpr(forward, avals, name=closed.jaxpr.name, cells=claim_ref_uses())
+    jaxpr, consts = trace_to_jaxpr(forward, avals, name=closed.jaxpr.name, refs=claim_ref_uses())
     return ClosedJaxpr(jaxpr, consts), tuple(nonzero_out)
 
 

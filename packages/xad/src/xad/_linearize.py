@@ -44,7 +44,7 @@ from xprim import (
     trace_to_jaxpr,
     unrepeatable_effects,
 )
-from xprim.derived_cells import claim_ref_uses, derive_once
+from xprim.derived_refs import claim_ref_uses, derive_once
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import UndefinedRuleError, message
 from xprim.jaxpr import interpret
@@ -548,7 +548,7 @@ def _linearize(
         return [*outs, *needed]
 
     uses = claim_ref_uses()
-    jaxpr, consts = trace_to_jaxpr(primal_part, closed.in_avals, name=closed.jaxpr.name, cells=uses)
+    jaxpr, consts = trace_to_jaxpr(primal_part, closed.in_avals, name=closed.jaxpr.name, refs=uses)
     linear, nonzero_out = captured[0]
     count = len(nonzero_out)
     position = {v: i for i, v in enumerate(jaxpr.invars)}

@@ -26,7 +26,7 @@ from xad.arguments import (
     differentiated,
     flat_arguments,
     normalized_argnums,
-    tangents_and_cells,
+    split_tangents_and_refs,
     write_tangents,
 )
 from xad.pull_backs import (
@@ -65,8 +65,8 @@ from xprim import (
     stage,
     typeof,
 )
-from xprim.cells import Cell
 from xprim.errors import ShapeError, described, message, place_of
+from xprim.refs import BaseRef
 from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, find, path_of, transformed, transforming
@@ -472,13 +472,13 @@ class PullBack(_LinearFunction):
 
         def pull_back(cotangent: Any) -> Any:
             numbers = signature.references
-            cells = {i: leaves[i] for i in numbers if isinstance(leaves[i], Cell)}
-            cells = {i: c for i, c in cells.items() if is_differentiable(c.aval)}
-            afterwards = [cells[i].value() if i in cells else Zero(signature.in_avals[i])
+            refs = {i: leaves[i] for i in numbers if isinstance(leaves[i], BaseRef)}
+            refs = {i: c for i, c in refs.items() if is_differentiable(c.aval)}
+            afterwards = [refs[i].value() if i in refs else Zero(signature.in_avals[i])
                           for i in numbers]  # fmt: skip
             unwanted = [i for i, place in enumerate(leaves) if isinstance(place, DontWant)]
             cotangents = self._pull_back(cotangent, afterwards, unwanted)
-            write_tangents(cells, dict(enumerate(cotangents)))
+            write_tangents(refs, dict(enumerate(cotangents)))
             return xtree.unflatten(signature.in_tree, placed(cotangents, leaves, numbers))
 
         return pull_back
@@ -529,9 +529,9 @@ class PushForward(_LinearFunction):
     def __call__(self, *tangents: Any) -> Any:
         """Push tangents forward; integers among the results get zeros of dtype `float0`."""
         signature = self._signature
-        cells: dict[int, Cell] = {}
+        refs: dict[int, BaseRef] = {}
         if signature.references:
-            dots, cells = tangents_and_cells(
+            dots, refs = split_tangents_and_refs(
                 tangents, signature.references, signature.in_tree, signature.in_avals,
                 signature.operation,
             )  # fmt: skip
@@ -547,7 +547,7 @@ class PushForward(_LinearFunction):
         found = [typed_as(next(results), a) if nz else zeros_of(a)
                  for a, nz in zip(avals, form.nonzero_out, strict=True)]  # fmt: skip
         count = len(signature.out_avals)
-        write_tangents(cells, dict(zip(signature.references, found[count:], strict=True)))
+        write_tangents(refs, dict(zip(signature.references, found[count:], strict=True)))
         return as_tangents(signature.out_tree, found[:count])
 
 
@@ -736,7 +736,7 @@ def _with_derivative(
     outs, program = linearize_flat(flat, leaves, active)
     residual_ids = set(map(id, program.residuals))
     held = [id(x) if id(x) in residual_ids else None for x in leaves]
-    references = () if flat.references is None else tuple(flat.references.cells)
+    references = () if flat.references is None else tuple(flat.references.refs)
     outs = flat.results_of(outs)
     out_avals = [x.aval for x in outs]
     signature = Signature(operation, in_tree, in_avals, flat.out_tree, out_avals, references)

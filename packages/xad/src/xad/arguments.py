@@ -10,8 +10,8 @@ import xtree
 from xad.tangents import Tangent, check_tangents, is_differentiable, typed_as, zeros_of
 from xprim import Array, ShapedArray, Zero, dtypes, state
 from xprim.avals import type_of_by_class
-from xprim.cells import Cell
 from xprim.errors import ArgumentError, argument_names, described, message, place_of
+from xprim.refs import BaseRef
 from xprim.requirements import require
 from xprim.strict_options import calls_its_function
 from xprim.transformed import as_arrays, check_function, flat_arrays, path_of
@@ -34,37 +34,37 @@ class ReferenceArguments:
     """The references among the leaves of arguments, by their numbers.
 
     Attributes:
-      cells: what the caller gave.
+      refs: what the caller gave.
     """
 
-    __slots__ = ("_changed", "_given", "_inside", "_operation", "cells")
+    __slots__ = ("_changed", "_given", "_inside", "_operation", "refs")
 
-    def __init__(self, cells: Mapping[int, Cell], operation: str) -> None:
-        self.cells = cells
+    def __init__(self, refs: Mapping[int, BaseRef], operation: str) -> None:
+        self.refs = refs
         self._operation = operation
         self._given: list[Array] = []
-        self._inside: list[Cell] = []
+        self._inside: list[BaseRef] = []
         self._changed: list[bool] = []
 
     def values(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the leaves with the value of each reference in its place."""
-        self._given = [cell.value() for cell in self.cells.values()]
+        self._given = [ref.value() for ref in self.refs.values()]
         given = iter(self._given)
-        return [next(given) if i in self.cells else x for i, x in enumerate(leaves)]
+        return [next(given) if i in self.refs else x for i, x in enumerate(leaves)]
 
     def entered(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the leaves with a reference of the function's own in the place of each value."""
         entered = list(leaves)
-        for i, cell in self.cells.items():
-            entered[i] = cell.argument(leaves[i])
-        self._inside = [entered[i] for i in self.cells]
-        self._changed = [False] * len(self.cells)
+        for i, ref in self.refs.items():
+            entered[i] = ref.argument(leaves[i])
+        self._inside = [entered[i] for i in self.refs]
+        self._changed = [False] * len(self.refs)
         return entered
 
     def left(self, leaves: Sequence[Any]) -> list[Array]:
         """Return the values afterwards, given those before."""
-        values = [cell.lend() for cell in self._inside]
-        before = [leaves[i] for i in self.cells]
+        values = [ref.lend() for ref in self._inside]
+        before = [leaves[i] for i in self.refs]
         self._changed = [x is not y for x, y in zip(values, before, strict=True)]
         self._inside = []
         return values
@@ -75,12 +75,12 @@ class ReferenceArguments:
         Raises:
           ValueError: the function has written one that it closes over as well.
         """
-        for cell, before in zip(self.cells.values(), self._given, strict=True):
-            if cell.lend() is not before:
-                raise _aliased(cell, self._operation, "passed to the function and closed over")
-        for cell, value, changed in zip(self.cells.values(), values, self._changed, strict=True):
+        for ref, before in zip(self.refs.values(), self._given, strict=True):
+            if ref.lend() is not before:
+                raise _aliased(ref, self._operation, "passed to the function and closed over")
+        for ref, value, changed in zip(self.refs.values(), values, self._changed, strict=True):
             if changed:
-                cell.write(value)
+                ref.write(value)
 
 
 def references_in(leaves: Sequence[Any], operation: str) -> ReferenceArguments | None:
@@ -89,24 +89,24 @@ def references_in(leaves: Sequence[Any], operation: str) -> ReferenceArguments |
     Raises:
       ValueError: one is passed twice.
     """
-    cells = {i: x for i, x in enumerate(leaves) if isinstance(x, Cell)}
-    check_each_once(cells.values(), operation)
-    return ReferenceArguments(cells, operation) if cells else None
+    refs = {i: x for i, x in enumerate(leaves) if isinstance(x, BaseRef)}
+    check_each_once(refs.values(), operation)
+    return ReferenceArguments(refs, operation) if refs else None
 
 
-def check_each_once(cells: Iterable[Cell], operation: str) -> None:
+def check_each_once(refs: Iterable[BaseRef], operation: str) -> None:
     """Refuse a reference that is given twice: a write to the one would be one to the other."""
     seen: set[int] = set()
-    for cell in cells:
-        if id(cell) in seen:
-            raise _aliased(cell, operation, "passed twice")
-        seen.add(id(cell))
+    for ref in refs:
+        if id(ref) in seen:
+            raise _aliased(ref, operation, "passed twice")
+        seen.add(id(ref))
 
 
-def _aliased(cell: Cell, operation: str, how: str) -> ValueError:
+def _aliased(ref: BaseRef, operation: str, how: str) -> ValueError:
     return ValueError(message(
-        operation, f"one {cell.kind} is used under two names.",
-        got=f"a {cell.kind} of {cell.aval.str_long()}, {how}",
+        operation, f"one {ref.kind} is used under two names.",
+        got=f"a {ref.kind} of {ref.aval.str_long()}, {how}",
         hint="leave out the argument, or pass two references",
     ))  # fmt: skip
 
@@ -114,7 +114,7 @@ def _aliased(cell: Cell, operation: str, how: str) -> ValueError:
 def refuse_references(leaves: Sequence[Any], tree: Any, operation: str) -> None:
     """Raise the error of a function that returns derivatives by its arguments, for a reference."""
     for i, x in enumerate(leaves):
-        if isinstance(x, Cell):
+        if isinstance(x, BaseRef):
             raise TypeError(message(
                 operation, f"it cannot differentiate with respect to a {x.kind}"
                 f"{path_of(tree, i, ' at ')}: its cotangent lies in a {x.kind}, too.",
@@ -124,10 +124,10 @@ def refuse_references(leaves: Sequence[Any], tree: Any, operation: str) -> None:
             ))  # fmt: skip
 
 
-def tangents_and_cells(
+def split_tangents_and_refs(
     tangents: Any, references: Iterable[int], tree: Any, avals: Sequence[ShapedArray],
     operation: str,
-) -> tuple[list[Tangent], dict[int, Cell]]:  # fmt: skip
+) -> tuple[list[Tangent], dict[int, BaseRef]]:  # fmt: skip
     """Return the leaves of tangents, checked against the primals, and the references among them.
 
     Args:
@@ -143,13 +143,13 @@ def tangents_and_cells(
     values, given = xtree.flatten(tangents)
     if given != tree:
         return check_tangents(tangents, tree, avals, operation), {}  # raises
-    cells: dict[int, Cell] = {}
+    refs: dict[int, BaseRef] = {}
     for i in references:
         value, aval = values[i], avals[i]
         if not is_differentiable(aval):
             values[i] = zeros_of(aval)
-        elif isinstance(value, Cell):
-            cells[i] = value
+        elif isinstance(value, BaseRef):
+            refs[i] = value
             values[i] = value.value()
         else:
             raise ValueError(message(
@@ -157,15 +157,15 @@ def tangents_and_cells(
                 got=described(value), expected="what new_ref(tangent) returns",
                 hint="it holds the tangent of the value before, and then of that afterwards",
             ))  # fmt: skip
-    check_each_once(cells.values(), operation)
-    return check_tangents(xtree.unflatten(tree, values), tree, avals, operation), cells
+    check_each_once(refs.values(), operation)
+    return check_tangents(xtree.unflatten(tree, values), tree, avals, operation), refs
 
 
-def write_tangents(cells: Mapping[int, Cell], after: Mapping[int, Any]) -> None:
+def write_tangents(refs: Mapping[int, BaseRef], after: Mapping[int, Any]) -> None:
     """Write tangents or cotangents to their references, both by the numbers of the primals."""
-    for i, cell in cells.items():
+    for i, ref in refs.items():
         value = after[i]
-        cell.write(zeros_of(cell.aval) if type(value) is Zero else typed_as(value, cell.aval))
+        ref.write(zeros_of(ref.aval) if type(value) is Zero else typed_as(value, ref.aval))
 
 
 # ------------------------------------------------------------------------------------- arguments
@@ -219,7 +219,7 @@ class FlatFunction:
         """Return the results alone; write the references, whose values afterwards follow them."""
         if self.references is None:
             return outs
-        count = len(outs) - len(self.references.cells)
+        count = len(outs) - len(self.references.refs)
         self.references.write(outs[count:])
         return outs[:count]
 

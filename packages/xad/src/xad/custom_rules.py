@@ -38,9 +38,9 @@ from xprim import (
     shaped_array,
     undefined,
 )
-from xprim.cells import Cell
 from xprim.errors import ShapeError, UnexpectedTracerError, described, message, place_of
 from xprim.function_keys import constant_by_attributes
+from xprim.refs import BaseRef
 from xprim.requirements import require
 from xprim.rules import RULE
 from xprim.trace import has_ended, named_scope
@@ -71,7 +71,7 @@ _backward_logs = late_import("xad.backward_logs", "few rules log")
 # and checks what they return. `custom_rules` binds the primitives with its methods.
 
 
-class CellLeaves:
+class RefLeaves:
     """The references among the leaves of a tree, each with its place.
 
     Args:
@@ -80,14 +80,16 @@ class CellLeaves:
 
     __slots__ = ("_places",)
 
-    def __init__(self, places: dict[int, Cell]) -> None:
+    def __init__(self, places: dict[int, BaseRef]) -> None:
         self._places = places
 
     def others(self, leaves: Sequence[Any]) -> list[Any]:
         """Return all leaves that are no references."""
         return [x for i, x in enumerate(leaves) if i not in self._places]
 
-    def filled(self, others: Sequence[Any], of: Callable[[Cell], Any] | None = None) -> list[Any]:
+    def filled(
+        self, others: Sequence[Any], of: Callable[[BaseRef], Any] | None = None
+    ) -> list[Any]:
         """Return all leaves: the others, and the references or what `of` makes of them."""
         rest = iter(others)
         return [
@@ -97,9 +99,9 @@ class CellLeaves:
         ]  # fmt: skip
 
 
-def cells_in(
+def collect_refs(
     leaves: Sequence[Any], tree: Any, operation: str | None = None
-) -> tuple[CellLeaves, list[Any], Any]:
+) -> tuple[RefLeaves, list[Any], Any]:
     """Return the references among leaves, the others, and the tree if it is one of the others.
 
     Args:
@@ -108,10 +110,10 @@ def cells_in(
       operation: what refuses a reference that is given twice; None for residuals, which may be.
     """
     if operation is not None:
-        check_each_once([x for x in leaves if isinstance(x, Cell)], operation)
-    cells = CellLeaves({i: x for i, x in enumerate(leaves) if isinstance(x, Cell)})
-    others = cells.others(leaves)
-    return cells, others, tree if len(others) == len(leaves) else None
+        check_each_once([x for x in leaves if isinstance(x, BaseRef)], operation)
+    refs = RefLeaves({i: x for i, x in enumerate(leaves) if isinstance(x, BaseRef)})
+    others = refs.others(leaves)
+    return refs, others, tree if len(others) == len(leaves) else None
 
 
 class SymbolicZero:
@@ -177,9 +179,9 @@ class CustomCall:
         self._fixed_at = {i: bound[i] for i in fixed_at}
         rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
         leaves, self._in_tree = xtree.flatten(rest)
-        self._cells, others, known = cells_in(leaves, self._in_tree, operation)
+        self._refs, others, known = collect_refs(leaves, self._in_tree, operation)
         self._leaves = as_arrays(others, operation, known, f"{self.name}: the argument")
-        self._in_avals = self._cells.filled([x.aval for x in self._leaves], _no_tangent)
+        self._in_avals = self._refs.filled([x.aval for x in self._leaves], _no_tangent)
 
     def take_leaves(self) -> list[Any]:
         """Return the leaves of the differentiable arguments; the rules must not keep them."""
@@ -223,7 +225,7 @@ class CustomCall:
 
     def rebuild(self, leaves: Sequence[Any]) -> Any:
         """Return the tuple of differentiable arguments with these leaves, and their references."""
-        return xtree.unflatten(self._in_tree, self._cells.filled(leaves))
+        return xtree.unflatten(self._in_tree, self._refs.filled(leaves))
 
     def full_arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """Return all arguments in their places, the differentiable ones with these leaves."""
@@ -282,7 +284,7 @@ class CustomCall:
         for i, (ct, tree) in enumerate(zip(cotangents, expected, strict=True)):
             own = [next(avals) for _ in range(tree.num_leaves)]
             flat += self._argument_cotangents(ct, tree, own, i)
-        return self._cells.others(flat)
+        return self._refs.others(flat)
 
     def accumulated(self, add: Callable[..., Any], perturbed: Sequence[bool]) -> list[Tangent]:
         """Return the cotangents that a bwd rule adds to accumulators.
@@ -291,11 +293,11 @@ class CustomCall:
           add: the rule, which takes a tree of accumulators for each argument.
           perturbed: which leaves need a cotangent.
         """
-        needs = self._cells.filled(perturbed, lambda _: False)
+        needs = self._refs.filled(perturbed, lambda _: False)
         pairs = zip(self._in_avals, needs, strict=True)
         accums = [_accumulators.accumulator(aval, is_needed) for aval, is_needed in pairs]
         _backward_logs.log(add(*xtree.unflatten(self._in_tree, accums)))
-        return [accum.freeze() for accum in self._cells.others(accums)]
+        return [accum.freeze() for accum in self._refs.others(accums)]
 
     def _argument_cotangents(
         self, ct: Any, tree: Any, avals: Sequence[ShapedArray], position: int
@@ -338,8 +340,8 @@ class CustomCall:
         ))  # fmt: skip
 
 
-def _no_tangent(cell: Cell) -> ShapedArray:
-    return shaped_array(cell.aval.shape, dtypes.float0)
+def _no_tangent(ref: BaseRef) -> ShapedArray:
+    return shaped_array(ref.aval.shape, dtypes.float0)
 
 
 def _stands_for_zero(value: Any) -> bool:
@@ -743,19 +745,19 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
                 outs = call.flat_result(result, "the fwd rule")
                 name = f"{operation}: the fwd rule of {call.name}"
                 leaves, tree = xtree.flatten(kept)
-                cells, others, known = cells_in(leaves, tree)
-                residual_trees[tuple(perturbed)] = (tree, cells, *map(type, others))
+                refs, others, known = collect_refs(leaves, tree)
+                residual_trees[tuple(perturbed)] = (tree, refs, *map(type, others))
                 return [*outs, *as_arrays(others, name, known, "the residual")]
 
             return run_fwd
 
         def flat_bwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
-            tree, cells, *types = residual_trees[tuple(perturbed)]
+            tree, refs, *types = residual_trees[tuple(perturbed)]
 
             def run_bwd(residuals: Any, cotangents: Any) -> list[Any]:
                 shown = [_tangent_for_rule(ct, ct, symbolic_zeros) for ct in cotangents]
                 result_ct = xtree.unflatten(call.out_tree, shown)
-                kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
+                kept = xtree.unflatten(tree, refs.filled(list(map(_as_python, residuals, types))))
                 if with_accums:
                     add = functools.partial(bwd, *call.fixed, kept, result_ct)
                     return call.accumulated(add, perturbed)

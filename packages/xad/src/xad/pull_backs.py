@@ -16,8 +16,8 @@ from typing import Any
 import xtree
 from xad.arguments import check_each_once
 from xprim import Array, ShapedArray, Zero, as_array, dtypes
-from xprim.cells import Cell
 from xprim.errors import described, message
+from xprim.refs import BaseRef
 from xprim.transformed import path_of
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded", "NotSaveable"]
@@ -100,15 +100,17 @@ def check_places(places: tuple[Any, ...], signature: Any) -> list[Any]:
             hint="None is a tree without leaves: write GradValue() or DontWant()",
         ))  # fmt: skip
     for i in signature.references:
-        if not isinstance(leaves[i], Cell | DontWant):
+        if not isinstance(leaves[i], BaseRef | DontWant):
             raise ValueError(message(
                 name, f"the primal{path_of(tree, i, ' at ')} is a reference, whose cotangent is no "
                 "result.",
                 got=described(leaves[i]), expected="a reference, or DontWant()",
             ))  # fmt: skip
-    check_each_once([leaves[i] for i in signature.references if isinstance(leaves[i], Cell)], name)
+    check_each_once(
+        [leaves[i] for i in signature.references if isinstance(leaves[i], BaseRef)], name
+    )
     for leaf, aval in zip(leaves, signature.in_avals, strict=True):
-        if isinstance(leaf, Cell):
+        if isinstance(leaf, BaseRef):
             if leaf.aval.shape != aval.shape or leaf.aval.dtype != aval.dtype:
                 raise ValueError(message(
                     name, "a reference is of another type than its primal.",
@@ -134,7 +136,7 @@ def placed(
     """
     results: list[Any] = []
     for i, (ct, place) in enumerate(zip(cotangents, places, strict=True)):
-        if i in written and isinstance(place, Cell):
+        if i in written and isinstance(place, BaseRef):
             results.append(GradRef())
         elif isinstance(place, GradValue):
             results.append(ct)

@@ -39,7 +39,7 @@ from xprim import (
     trace_to_closed,
     unrepeatable_effects,
 )
-from xprim.derived_cells import claim_ref_uses
+from xprim.derived_refs import claim_ref_uses
 from xprim.kernels import Kernel, KernelTable, numpy_function, numpy_operand
 from xprim.rules import BACKWARD
 from xprim.sharded_types import (
@@ -599,5 +599,5 @@ def _transpose(
         return [instantiate(r) for r, nz in zip(results, nonzero_out, strict=True) if nz]
 
     avals = [*others, *ct_avals]
-    program = trace_to_closed(backward, avals, name=closed.jaxpr.name, cells=claim_ref_uses())
+    program = trace_to_closed(backward, avals, name=closed.jaxpr.name, refs=claim_ref_uses())
     return program, tuple(nonzero_out)

@@ -16,9 +16,9 @@ import xtree
 from xbatch.batching import BatchAxis, BatchTracer, batch_flat
 from xnp import lax
 from xprim import Array, as_array, dtypes, not_mapped, state
-from xprim.cells import Cell
 from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
+from xprim.refs import BaseRef
 from xprim.requirements import require, require_choice
 from xprim.sharded_types import reshard_as
 from xprim.strict_options import calls_its_function
@@ -486,17 +486,17 @@ def _result_name(i: int, out_tree: Any) -> str:
     return f"the result{path_of(out_tree, i)}"
 
 
-# ---------------------------------------------------------------------------------- mapped cells
+# -------------------------------------------------------------------------------- mapped references
 # References among the arguments that `vmap` maps: each example has its own part of one.
 #
-# Inside, a cell of the batch trace stands for it; its last value goes back as a whole batch.
+# Inside, a reference of the batch trace stands for it; its last value goes back as a whole batch.
 
-MappedCells = dict[int, tuple[Cell, int]]
-"""By the number of the argument: a cell that is mapped, and its batch dimension."""
+MappedRefs = dict[int, tuple[BaseRef, int]]
+"""By the number of the argument: a reference that is mapped, and its batch dimension."""
 
 
-def map_cells(leaves: Sequence[Any], values: Sequence[Any], dims: Sequence[Any]) -> MappedCells:
-    """Return the cells among the mapped arguments.
+def map_refs(leaves: Sequence[Any], values: Sequence[Any], dims: Sequence[Any]) -> MappedRefs:
+    """Return the references among the mapped arguments.
 
     Args:
       leaves: the arguments.
@@ -506,10 +506,10 @@ def map_cells(leaves: Sequence[Any], values: Sequence[Any], dims: Sequence[Any])
     Raises:
       ValueError: one is passed twice.
     """
-    found: MappedCells = {}
+    found: MappedRefs = {}
     for i, (x, value, dim) in enumerate(zip(leaves, values, dims, strict=True)):
-        if value is not x and dim is not not_mapped and isinstance(x, Cell):
-            if any(x is cell for cell, _ in found.values()):
+        if value is not x and dim is not not_mapped and isinstance(x, BaseRef):
+            if any(x is ref for ref, _ in found.values()):
                 raise ValueError(message(
                     "vmap", f"one {x.kind} is used under two names.",
                     got=f"a {x.kind} of {x.aval.str_long()}, passed twice",
@@ -519,24 +519,24 @@ def map_cells(leaves: Sequence[Any], values: Sequence[Any], dims: Sequence[Any])
     return found
 
 
-def inside(cells: MappedCells, elements: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the arguments of the function for one example, with cells of its own."""
-    return tuple([cells[i][0].argument(x) if i in cells else x for i, x in enumerate(elements)])
+def inside(refs: MappedRefs, elements: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the arguments of the function for one example, with references of its own."""
+    return tuple([refs[i][0].argument(x) if i in refs else x for i, x in enumerate(elements)])
 
 
-def last_values(cells: MappedCells, elements: Sequence[Any]) -> list[Any]:
-    """Return the values that the cells of one example have in the end."""
-    return [elements[i].lend() for i in cells]
+def last_values(refs: MappedRefs, elements: Sequence[Any]) -> list[Any]:
+    """Return the values that the references of one example have in the end."""
+    return [elements[i].lend() for i in refs]
 
 
 def write_outer_refs(
-    axis: BatchAxis, cells: MappedCells, results: Sequence[Any], dims: Sequence[Any]
+    axis: BatchAxis, refs: MappedRefs, results: Sequence[Any], dims: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Write the last values of cells, and return the other results and their dimensions."""
-    count = len(results) - len(cells)
-    ends = zip(results[count:], dims[count:], cells.values(), strict=True)
-    for value, dim, (cell, place) in ends:
-        cell.write(
+    """Write the last values of references, and return the other results and their dimensions."""
+    count = len(results) - len(refs)
+    ends = zip(results[count:], dims[count:], refs.values(), strict=True)
+    for value, dim, (ref, place) in ends:
+        ref.write(
             axis.broadcast(value, place) if dim is not_mapped else axis.move(value, dim, place)
         )
     return [*results[:count]], [*dims[:count]]
@@ -701,7 +701,7 @@ class _Mapping:
         chunk_size = self.chunk_size
         if chunk_size is not None and axis.size <= chunk_size:
             chunk_size = None
-        cells = map_cells(leaves, values, dims)
+        refs = map_refs(leaves, values, dims)
         numbers = [i for i, x in enumerate(leaves) if type(x) in _NUMBERS and dims[i] is not_mapped]
         out_tree: Any = None
 
@@ -711,8 +711,8 @@ class _Mapping:
                 elements = tuple([leaves[i] if i in numbers else x for i, x in enumerate(elements)])
             if with_types and chunk_size is None:
                 elements = elements_of(axis, self._size_of(axis), elements)
-            if cells:
-                elements = inside(cells, elements)
+            if refs:
+                elements = inside(refs, elements)
             if kwargs:
                 given, options = xtree.unflatten(in_tree, elements)
                 result = fun(*given, **options)
@@ -726,16 +726,16 @@ class _Mapping:
                     raise not_in_chunks()
             else:
                 results, out_tree = flat_arrays(result, "vmap")
-            return [*results, *last_values(cells, elements)] if cells else results
+            return [*results, *last_values(refs, elements)] if refs else results
 
         if chunk_size is None:
             results, out_dims = batch_flat(axis, flat_fun, values, dims)
-        elif cells or axis.sharding is not None or _has_objects(values):
+        elif refs or axis.sharding is not None or _has_objects(values):
             raise not_in_chunks()
         else:
             results, out_dims = in_chunks(axis, flat_fun, values, dims, chunk_size)
-        if cells:
-            results, out_dims = write_outer_refs(axis, cells, results, out_dims)
+        if refs:
+            results, out_dims = write_outer_refs(axis, refs, results, out_dims)
         wanted = self._wanted(results, out_tree)
         placed = [
             x.value if type(x) is Held else x if d is w else self._place(axis, x, d, w, i, out_tree)
@@ -850,7 +850,7 @@ def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any, axis: int | 
     """
     if type(value) is Held:
         return value
-    if axis is not None and isinstance(value, Cell):
+    if axis is not None and isinstance(value, BaseRef):
         return value.lend()
     try:
         return as_array(value)

@@ -25,7 +25,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import BatchDimension
-from xprim.derived_cells import claim_ref_uses, derive_once
+from xprim.derived_refs import claim_ref_uses, derive_once
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import KeyReuseError, message
 from xprim.jaxpr import interpret, programs_inside
@@ -533,7 +533,7 @@ class BatchAxis(BatchDimension):
         avals = [self.batched_aval(a) if m else a
                  for a, m in zip(closed.in_avals, mapped, strict=True)]  # fmt: skip
         jaxpr, consts = trace_to_jaxpr(
-            on_batches, avals, name=closed.jaxpr.name, cells=claim_ref_uses()
+            on_batches, avals, name=closed.jaxpr.name, refs=claim_ref_uses()
         )
         return ClosedJaxpr(jaxpr, consts), tuple(mapped_out)
 

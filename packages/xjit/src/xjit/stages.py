@@ -17,7 +17,7 @@ from typing import (
 
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xjit.cache.functions import CellsOfProgram, one_at_a_time
+from xjit.cache.functions import RefsOfProgram, one_at_a_time
 from xjit.checks import checked_call, look_at_results
 from xjit.dispatch.arguments import Arguments, parameters_named
 from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
@@ -258,18 +258,18 @@ class TracedFunction(ProgramOfThisProcess):
       fun_name: of the function.
       in_tree: structure of (args, kwargs) without static arguments.
       out_tree: structure of the result.
-      cells: the references that it gets or closes over; None for none.
+      refs: the references that it gets or closes over; None for none.
     """
 
     def __init__(
         self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
         out_tree: PyTree, program: Program, out_placement: OneDevice | None,
-        shardings: Sequence[Sharding | None] = (), cells: CellsOfProgram | None = None,
+        shardings: Sequence[Sharding | None] = (), refs: RefsOfProgram | None = None,
         described: tuple[Sequence[Any], ...] = (), keys: Used = (),
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
         self._keys = keys
-        self.cells = cells
+        self.refs = refs
         self.fun_name = arguments.signature.name
         self.in_tree = arguments.tree
         self.out_tree = out_tree
@@ -423,7 +423,7 @@ class Compiled(_Stage):
         self._traced = traced
         self._program = program
         self._kernel = kernel
-        self._cells = [] if traced.cells is None else traced.cells.kept_alive()
+        self._refs = [] if traced.refs is None else traced.refs.kept_alive()
         self._dispatcher = Dispatcher(
             traced._arguments.signature_without_static(),
             DeletedBuffer(f"was donated to {traced.fun_name}"),
@@ -463,8 +463,8 @@ class Compiled(_Stage):
         arrays = self._arrays(leaves)
         if traced._keys:
             note_call(traced._keys, arrays)
-        if traced.cells is not None:
-            return self._call_with_cells(traced.cells, leaves, arrays)
+        if traced.refs is not None:
+            return self._call_with_refs(traced.refs, leaves, arrays)
         kernel = self._kernel_for(arrays)
         is_checked = results_are_checked()
         if is_checked:
@@ -480,11 +480,11 @@ class Compiled(_Stage):
                 self._dispatcher.add(args, kwargs, avals, context, entry)
         return traced.out_tree.unflatten(results)
 
-    def _call_with_cells(self, cells: CellsOfProgram, leaves: list[Any], arrays: list[Any]) -> Any:
+    def _call_with_refs(self, refs: RefsOfProgram, leaves: list[Any], arrays: list[Any]) -> Any:
         """Call it with the values of references, and write what it gives for them."""
         traced = self._traced
         arguments = traced._arguments.with_leaves(leaves)
-        used = cells.of_call(arguments.signature.api, traced.fun_name, arguments)
+        used = refs.of_call(arguments.signature.api, traced.fun_name, arguments)
         with one_at_a_time:
             operands = used.given(arrays)
             kernel = self._kernel_for(operands)
@@ -558,7 +558,7 @@ class Compiled(_Stage):
         Raises:
           ValueError: it uses references, which are places in this process.
         """
-        if self._traced.cells is not None:
+        if self._traced.refs is not None:
             raise ValueError(message(
                 "serialize", "a program that uses references cannot be stored.",
                 got=self._traced.fun_name,

@@ -21,8 +21,8 @@ from typing import Any, NoReturn
 from xnp.numpy.creation import zeros
 from xnp.numpy.index_update import rank_of
 from xprim import Array, ShapedArray, as_array, get_primitive
-from xprim.cells import Cell
 from xprim.errors import XStackTypeError, described, message
+from xprim.refs import BaseRef
 from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DuckTypedArray, PyTree
@@ -61,7 +61,7 @@ class _Methods:
         return before
 
 
-class Ref(_Methods, Cell):
+class Ref(_Methods, BaseRef):
     """An array that is written in place; `new_ref` makes it.
 
     Attributes:

@@ -332,7 +332,7 @@ class _Replica(FlatFunction):
         """Return the params of `pmap_p` but for the program."""
         calls = self.calls
         donated = calls.signature.donated(self.arguments)
-        count = len(closed.in_avals) - num_captured - len(self.axes)  # cells of outside
+        count = len(closed.in_avals) - num_captured - len(self.axes)  # outer references
         written = [self._written_axis(i) for i in self.written]
         return {
             "name": calls.name,
@@ -432,7 +432,7 @@ def _choose_devices(calls: _PmapCalls, size: int) -> tuple[Any, ...]:
 
 
 def _result_axes(calls: _PmapCalls, out_tree: Any, closed: ClosedJaxpr) -> tuple[Axis, ...]:
-    avals = closed.out_avals[: out_tree.num_leaves]  # those of cells follow
+    avals = closed.out_avals[: out_tree.num_leaves]  # those of references follow
     template = xtree.unflatten(out_tree, list(avals))
     axes = xtree.broadcast_prefix(calls.options["out_axes"], template, is_leaf=lambda x: x is None)
     return tuple([

@@ -28,9 +28,9 @@ from xpar import collectives
 from xpar.collectives import axes_brought, axis_names as names_in, checked_axes, type_of_members
 from xprim import Array, ClosedJaxpr, Primitive, ShapedArray, Tracer, config, source, state
 from xprim.calls import all_to_front, call_rules, front_dims
-from xprim.cells import Cell
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
+from xprim.refs import BaseRef
 from xprim.requirements import require
 from xprim.sharded_types import ShardingTypeError, reshard_as, whole
 from xprim.static_keys import static_key
@@ -157,7 +157,7 @@ class MemberValues:
         trace = self._trace
         arrays = [_known(x) for x in self._operands]
         consts = [_known(c) for c in trace.consts]
-        if trace.cells or any(a is None for a in (*arrays, *consts)):
+        if trace.refs or any(a is None for a in (*arrays, *consts)):
             return None
         needed, eqns = {variable}, []
         for eqn in reversed(trace.eqns):
@@ -252,7 +252,7 @@ def static_args(in_specs: Any, args: Sequence[Any], is_spec: Callable[[Any], boo
     return HandedOn(tree, values, [leaves[i] for i in rest], tuple([found[i] for i in rest]))
 
 
-_OPERANDS = (Array, np.ndarray, np.generic, Cell)
+_OPERANDS = (Array, np.ndarray, np.generic, BaseRef)
 
 
 # --------------------------------------------------------------------------- shard map primitive
@@ -1022,7 +1022,7 @@ class _Member(FlatFunction):
     def _values(self, trace: Any) -> MemberValues | None:
         """Return what members hold, where the arguments are arrays and not only types of such."""
         operands = self.arguments.leaves
-        if any(isinstance(x, xprim.ShapeDtypeStruct | Cell) for x in operands):
+        if any(isinstance(x, xprim.ShapeDtypeStruct | BaseRef) for x in operands):
             return None
         if any(isinstance(x, Tracer) and x.concrete() is None for x in operands):
             return None
@@ -1043,7 +1043,7 @@ class _Member(FlatFunction):
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the params of `shard_map_p` but for the program."""
         whole = BlockSpec(PartitionSpec())
-        count = len(closed.in_avals) - num_captured - len(self.lays)  # cells of outside
+        count = len(closed.in_avals) - num_captured - len(self.lays)  # outer references
         in_lays = (*[whole] * num_captured, *self.lays, *[whole] * count)
         out_lays = (
             *_result_lays(
@@ -1052,7 +1052,7 @@ class _Member(FlatFunction):
                 self.manual,
                 self.out_tree,
                 closed.out_avals[: self.out_tree.num_leaves],
-            ),  # those of cells follow
+            ),  # those of references follow
             *[self.lays[i] for i in self.written],
         )
         if self.calls.options["check_vma"]:

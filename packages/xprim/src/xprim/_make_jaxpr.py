@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, overload
 import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct, size_of, type_of_by_class
-from xprim.cells import AbstractRef, Cell, CellUse
 from xprim.config import state
 from xprim.eager import EAGER, FoldingTrace
 from xprim.errors import LazyNames, argument_names, message
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
+from xprim.refs import AbstractRef, BaseRef, RefUse
 from xprim.staging import close_over, trace_to_jaxpr
 from xprim.trace import Trace, extended_axes
 from xprim.tracebacks import boundary
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 @overload
-def typeof(x: Cell) -> AbstractRef: ...
+def typeof(x: BaseRef) -> AbstractRef: ...
 @overload
 def typeof(x: ArrayLike) -> ShapedArray: ...
 @boundary
-def typeof(x: ArrayLike | Cell) -> ShapedArray | AbstractRef:
+def typeof(x: ArrayLike | BaseRef) -> ShapedArray | AbstractRef:
     """Return the abstract value of an array, tracer, scalar, `ShapeDtypeStruct` or reference.
 
     Example:
       >>> typeof(1.0)
       ShapedArray(~float32[])
     """
-    return AbstractRef(x.aval) if isinstance(x, Cell) else _type_of_value(x)
+    return AbstractRef(x.aval) if isinstance(x, BaseRef) else _type_of_value(x)
 
 
 def _type_of_value(x: Any) -> ShapedArray:
@@ -86,7 +86,7 @@ def make_jaxpr(
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         with extended_axes(dict(axis_env or ())):
             closed, out_tree = stage(
-                fun, args, kwargs, static, operation="make_jaxpr", takes_cells=True,
+                fun, args, kwargs, static, operation="make_jaxpr", takes_refs=True,
                 keeps_scalars=state.trace is not EAGER,
             )  # fmt: skip
         if return_shape:
@@ -122,16 +122,14 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
         return tree.unflatten(leaves)
 
     look_like(with_arrays, fun)
-    closed, out_tree = stage(
-        with_arrays, args, kwargs, (), operation="eval_shape", takes_cells=True
-    )
+    closed, out_tree = stage(with_arrays, args, kwargs, (), operation="eval_shape", takes_refs=True)
     shapes = _shapes_of_results(closed, out_tree)
     return xtree.unflatten(out_tree, [described_leaves.get(i, s) for i, s in enumerate(shapes)])
 
 
 def _shapes_of_results(closed: ClosedJaxpr, out_tree: Any) -> list[ShapeDtypeStruct]:
     """Return the types of the leaves of a function's result."""
-    avals = closed.out_avals[: out_tree.num_leaves]  # those of written cells follow
+    avals = closed.out_avals[: out_tree.num_leaves]  # those of written references follow
     return [
         ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=_sharding_said(a))
         for a in avals
@@ -151,8 +149,8 @@ def stage(
     static_argnums: Any = (),
     *,
     operation: str,
-    takes_cells: bool = False,
-    uses: list[CellUse] | None = None,
+    takes_refs: bool = False,
+    uses: list[RefUse] | None = None,
     keeps_scalars: bool = False,
 ) -> tuple[ClosedJaxpr, Any]:
     """Stage a function of pytrees; returns its closed jaxpr and the structure of its result.
@@ -163,9 +161,10 @@ def stage(
       kwargs: its keyword arguments.
       static_argnums: which of `args` it gets as they are.
       operation: what errors name.
-      takes_cells: whether it may use cells as a program that is only looked at: the values of cells
-        of outside are constants, and what is written to any cell is one more result.
-      uses: is filled with how it uses cells of outside, whose values are its last arguments then,
+      takes_refs: whether it may use references as a program that is only looked at: the values of
+        references of outside are constants, and what is written to any reference is one more
+        result.
+      uses: is filled with how it uses outer references, whose values are its last arguments then,
         and its last results where it writes them; None lets them be read.
       keeps_scalars: whether scalar arrays that it closes over are constants, not literals.
     """
@@ -174,26 +173,26 @@ def stage(
     leaves, in_tree = xtree.flatten((dynamic, kwargs))
     names = LazyNames(lambda: _names(fun, args, kwargs, fixed), fun)
     avals = [_aval_of(x, i, names, operation) for i, x in enumerate(leaves)]
-    cells = {i: type(x) for i, x in enumerate(leaves) if takes_cells and isinstance(x, Cell)}
+    refs = {i: type(x) for i, x in enumerate(leaves) if takes_refs and isinstance(x, BaseRef)}
     out_tree: list[Any] = []
 
     def flat_fun(*leaves: Array) -> list[Array]:
-        inside = {i: kind.argument(leaves[i]) for i, kind in cells.items()}
+        inside = {i: kind.argument(leaves[i]) for i, kind in refs.items()}
         given = [inside.get(i, x) for i, x in enumerate(leaves)]
         values, options = xtree.unflatten(in_tree, given)
         rest = iter(values)
         everything = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
         results, tree = flat_arrays(fun(*everything, **options), operation)
         out_tree.append(tree)
-        ends = [(cell.lend(), leaves[i]) for i, cell in inside.items()]
+        ends = [(ref.lend(), leaves[i]) for i, ref in inside.items()]
         return [*results, *[end for end, start in ends if end is not start]]
 
-    uses = [] if takes_cells else uses
+    uses = [] if takes_refs else uses
     jaxpr, consts = trace_to_jaxpr(
-        flat_fun, avals, name=name_of(fun, ""), arg_names=names, cells=uses,
+        flat_fun, avals, name=name_of(fun, ""), arg_names=names, refs=uses,
         keeps_scalars=keeps_scalars,
     )  # fmt: skip
-    if uses and takes_cells:
+    if uses and takes_refs:
         own = len(jaxpr.invars) - len(uses)
         consts = [*consts, *[use.before for use in uses]]
         jaxpr = jaxpr.replace(

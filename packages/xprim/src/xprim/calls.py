@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from xprim import contracts
 from xprim.config import state
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, TransposeHandle
-from xprim.derived_cells import RefCollector, UsedCell, given_values, written_values
+from xprim.derived_refs import RefCollector, UsedRef, read_refs, write_back_refs
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
@@ -452,44 +452,44 @@ class _CallRules:
         self.primitive: Primitive | None = None  # is made with these rules
 
     def transformed(self, transform: Callable[..., Any], params: Params, *args: Any) -> Any:
-        """Return what a method of a handle makes of a program, and the cells which that uses."""
-        if self.scope is None:  # as `with_cells` does, in the same frame
+        """Return the program that a method of a handle derives, and the references that it uses."""
+        if self.scope is None:  # as `derive_with_refs` does, in the same frame
             now = state.__dict__
-            outer = now["derived_cells"]
-            now["derived_cells"] = collector = RefCollector()
+            outer = now["derived_refs"]
+            now["derived_refs"] = collector = RefCollector()
             try:
                 return transform(*args), collector.found
             finally:
-                now["derived_cells"] = outer
+                now["derived_refs"] = outer
         with self.scope(params):
             return transform(*args), ()  # what each device or copy would write is not known
 
     def bind(
         self, kind: str, jaxpr: ClosedJaxpr, operands: Sequence[Any], params: Params,
-        entries: Entries, cells: Sequence[UsedCell] = (),
+        entries: Entries, refs: Sequence[UsedRef] = (),
     ) -> Sequence[Any]:  # fmt: skip
-        """Call a derived program, and write what it gives for the cells that it writes."""
+        """Call a derived program, and write what it gives for the references that it writes."""
         primitive = self.primitive
         if primitive is None:
             primitive = self.primitive = get_primitive(self.name)
-        if cells:
-            operands = [*operands, *given_values(cells)]
-            entries = _with_entries_of(cells, entries)
+        if refs:
+            operands = [*operands, *read_refs(refs)]
+            entries = _with_entries_of(refs, entries)
         changed = {"jaxpr": jaxpr, **params, **self.derived(kind, params, entries)}
         results = state.trace.process(primitive, tuple(operands), changed)
-        return written_values(cells, results) if cells else results
+        return write_back_refs(refs, results) if refs else results
 
     def jvp(self, handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
             **params: Any) -> Any:  # fmt: skip
         """Call the forward derivative."""
         mask = nonzero(tangents)
-        (forward, mask_out), cells = self.transformed(handle.jvp_jaxpr, params, jaxpr, mask)
+        (forward, mask_out), refs = self.transformed(handle.jvp_jaxpr, params, jaxpr, mask)
         results = self.bind(
             "jvp", forward, [*primals, *where_true(tangents, mask)], params,
             lambda ins, outs, *_: (
                 [*ins, *where_true(ins, mask)], [*outs, *where_true(outs, mask_out)]
             ),
-            cells,
+            refs,
         )  # fmt: skip
         count = len(mask_out)
         return results[:count], with_zeros(handle, results[:count], results[count:], mask_out)
@@ -498,13 +498,13 @@ class _CallRules:
                   jaxpr: ClosedJaxpr, **params: Any) -> Any:  # fmt: skip
         """Call the primal part now, and the linear part with its residuals on the tape."""
         mask = nonzero(tangents)
-        split, cells = self.transformed(handle.linearize_jaxpr, params, jaxpr, mask)
+        split, refs = self.transformed(handle.linearize_jaxpr, params, jaxpr, mask)
         count, mask_out = split.num_results, split.nonzero_out
-        num_new = len(split.primal.out_avals) - count - sum(used.is_written for used in cells)
-        values = given_values(cells)
+        num_new = len(split.primal.out_avals) - count - sum(used.is_written for used in refs)
+        values = read_refs(refs)
         results = self.bind(
             "primal", split.primal, primals, params,
-            lambda ins, outs, residual, _: (ins, [*outs, *[residual] * num_new]), cells,
+            lambda ins, outs, residual, _: (ins, [*outs, *[residual] * num_new]), refs,
         )  # fmt: skip
         outs = results[:count]
         out_dots: Sequence[Any] = ()
@@ -526,7 +526,7 @@ class _CallRules:
         """Call the transposed program."""
         linear = [type(x) is Linear for x in operands]
         known, given = [not lin for lin in linear], nonzero(cts)
-        (backward, mask_out), cells = self.transformed(
+        (backward, mask_out), refs = self.transformed(
             handle.transpose_jaxpr, params, jaxpr, linear, given
         )
         results = self.bind(
@@ -535,7 +535,7 @@ class _CallRules:
                 [*where_true(ins, known), *where_true(outs, given)],
                 where_true(where_true(ins, linear), mask_out),
             ),
-            cells,
+            refs,
         )  # fmt: skip
         found, present = iter(results), iter(mask_out)
         return tuple([
@@ -547,7 +547,7 @@ class _CallRules:
               **params: Any) -> Any:  # fmt: skip
         """Call the program for whole batches."""
         values, mapped = all_to_front(axis, operands, dims)
-        (batched, mapped_out), cells = self.transformed(
+        (batched, mapped_out), refs = self.transformed(
             axis.batch_jaxpr, params, jaxpr, mapped, False
         )
         results = self.bind(
@@ -555,20 +555,20 @@ class _CallRules:
             lambda ins, outs, _, shift: (
                 _changed(shift, ins, mapped), _changed(shift, outs, mapped_out)
             ),
-            cells,
+            refs,
         )  # fmt: skip
         return results, front_dims(mapped_out)
 
 
-def _with_entries_of(cells: Sequence[UsedCell], entries: Entries) -> Entries:
-    """Return the entries of a call that has the values of cells beside."""
-    written = sum(used.is_written for used in cells)
+def _with_entries_of(refs: Sequence[UsedRef], entries: Entries) -> Entries:
+    """Return the entries of a call that has the values of references beside."""
+    written = sum(used.is_written for used in refs)
 
-    def with_cells_entries(ins: Any, outs: Any, residual: Any, batched: Any) -> tuple[Any, Any]:
+    def add_ref_entries(ins: Any, outs: Any, residual: Any, batched: Any) -> tuple[Any, Any]:
         own_ins, own_outs = entries(ins, outs, residual, batched)
-        return [*own_ins, *[residual] * len(cells)], [*own_outs, *[residual] * written]
+        return [*own_ins, *[residual] * len(refs)], [*own_outs, *[residual] * written]
 
-    return with_cells_entries
+    return add_ref_entries
 
 
 def _changed(

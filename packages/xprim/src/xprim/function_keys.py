@@ -34,10 +34,10 @@ import xtree
 from xprim import config, source
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
-from xprim.cells import Cell
 from xprim.config import state
 from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
+from xprim.refs import BaseRef
 from xprim.static_keys import static_key
 from xprim.transformed import Transformed
 from xtree.errors import shown, with_article
@@ -979,7 +979,7 @@ Walk._by_base = (
     (type, Walk._class),
     (types.ModuleType, Walk._module),
     (np.dtype, Walk._dtype),
-    (Cell, Walk._constant),  # programs take what it holds as an argument
+    (BaseRef, Walk._constant),  # programs take what it holds as an argument
     (np.generic, Walk._scalar),
 )
 

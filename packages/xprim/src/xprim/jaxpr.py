@@ -14,7 +14,7 @@ from xprim import dtypes
 from xprim.array import ConcreteArray, as_array
 from xprim.avals import ShapedArray, shaped_array
 from xprim.config import state
-from xprim.derived_cells import derive_once
+from xprim.derived_refs import derive_once
 from xprim.errors import JaxprTypeError, described
 from xprim.primitive import Primitive, Signature
 from xprim.sharded_types import as_typed, has_sharding, meshes_of, near
@@ -311,7 +311,7 @@ class ClosedJaxpr:
     def derived(self, make: Callable[..., T], *args: Hashable) -> T:
         """Return `make(self, *args)`, made once and kept in the memo: it dies with this program.
 
-        What has values of cells as constants is made again: see `derived_cells`.
+        What has values of references as constants is made again: see `derived_refs`.
         """
         return derive_once(self.memo, (make, *args), make, self, *args)
 

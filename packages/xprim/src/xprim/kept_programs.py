@@ -19,14 +19,14 @@ from typing import Any
 
 import xtree
 from xprim.avals import ShapedArray
-from xprim.cells import Cell, CellUse
 from xprim.function_keys import call_key, identities, identity_key, seen_by, value_key
 from xprim.jaxpr import ClosedJaxpr, Jaxpr, holds_arrays
+from xprim.refs import BaseRef, RefUse
 from xprim.staging import close_over
 from xtree.interning import remember
 from xtree.records import Record, set_once
 
-__all__ = ["Staged", "KeptPrograms", "staged_with_cells"]
+__all__ = ["Staged", "KeptPrograms", "stage_with_refs"]
 
 __dir__ = __all__.copy
 
@@ -34,30 +34,30 @@ __dir__ = __all__.copy
 class Staged(Record):
     """A function as a program: the values that it captured go before its other operands."""
 
-    __slots__ = __match_args__ = ("closed", "captured", "out_tree", "cells", "read")
+    __slots__ = __match_args__ = ("closed", "captured", "out_tree", "refs", "read")
     closed: ClosedJaxpr
     captured: Sequence[Any]
     out_tree: Any
-    cells: Sequence[CellUse]
-    """Cells that it writes: their values are its last arguments and its last results."""
-    read: Sequence[CellUse]
-    """Cells that it only reads: their values are the first that it captured."""
+    refs: Sequence[RefUse]
+    """References that it writes: their values are its last arguments and its last results."""
+    read: Sequence[RefUse]
+    """References that it only reads: their values are the first that it captured."""
 
     def __init__(
         self, closed: ClosedJaxpr, captured: Sequence[Any], out_tree: Any,
-        cells: Sequence[CellUse] = (), read: Sequence[CellUse] = (),
+        refs: Sequence[RefUse] = (), read: Sequence[RefUse] = (),
     ) -> None:  # fmt: skip
         set_once(self, "closed", closed)
         set_once(self, "captured", captured)
         set_once(self, "out_tree", out_tree)
-        set_once(self, "cells", cells)
+        set_once(self, "refs", refs)
         set_once(self, "read", read)
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
-        """The abstract values of the results, without those of cells."""
+        """The abstract values of the results, without those of references."""
         avals = self.closed.out_avals
-        return avals[: len(avals) - len(self.cells)]
+        return avals[: len(avals) - len(self.refs)]
 
     def result_leaves(self) -> Any:
         """Return the structure of the result with the numbers of its leaves in it."""
@@ -73,16 +73,16 @@ class Staged(Record):
         return Staged(ClosedJaxpr(opened), [*closed.consts, *self.captured], self.out_tree)
 
 
-def staged_with_cells(
-    jaxpr: Jaxpr, consts: Sequence[Any], uses: Sequence[CellUse], out_tree: Any
+def stage_with_refs(
+    jaxpr: Jaxpr, consts: Sequence[Any], uses: Sequence[RefUse], out_tree: Any
 ) -> Staged:
-    """Return a program that uses cells, if any: what it only reads is captured.
+    """Return a program that uses references, if any: what it only reads is captured.
 
     Args:
-      jaxpr: the program; its last arguments are the values of cells, its last results those that it
-        writes.
+      jaxpr: the program; its last arguments are the values of references, its last results those
+        that it writes.
       consts: its constants.
-      uses: how it uses cells.
+      uses: how it uses references.
       out_tree: the structure of the result.
     """
     closed, captured = close_over(jaxpr, consts)
@@ -138,7 +138,7 @@ class KeptPrograms:
         if found is not None:
             return found
         found = stage()
-        if found.captured or found.cells:
+        if found.captured or found.refs:
             return found
         seen = seen_by(fun, tree, statics)
         if key is not None and seen == key:
@@ -152,14 +152,14 @@ class KeptPrograms:
         found = None if kept is None else kept.staged()
         if found is None:
             found = stage()
-            if key is not None and not (found.captured or found.cells):
+            if key is not None and not (found.captured or found.refs):
                 found = self._keep(key, found)
         return found
 
     def _keep(self, key: Any, found: Staged) -> Staged:
         """Keep a program, but not the arrays that its function captured; return how it is kept."""
         known = [identity.value for identity in identities(key[0])]
-        if any(isinstance(value, Cell) for value in known):  # what it holds changes
+        if any(isinstance(value, BaseRef) for value in known):  # what it holds changes
             return found
         if known:  # what is captured, or has what is
             found = found.with_arrays_captured()

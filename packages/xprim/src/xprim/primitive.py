@@ -502,7 +502,7 @@ _MODULE_BY_NAME = {
     "custom_vjp_call": "xprim.custom_rules",
     "custom_vjp_linear": "xprim.custom_rules",
     "unwrap": "xprim.extended",
-    "value_outside": "xprim.cells",
+    "value_outside": "xprim.refs",
     "wrap": "xprim.extended",
 }
 

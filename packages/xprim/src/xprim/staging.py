@@ -13,12 +13,12 @@ import numpy as np
 from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray, is_shared
 from xprim.avals import ShapedArray
-from xprim.cells import Cell, CellUse
 from xprim.config import state
-from xprim.derived_cells import note_constants
+from xprim.derived_refs import note_constants
 from xprim.errors import LazyNames, MixedMemoryError, UnexpectedTracerError, derivative_lost
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.primitive import Primitive
+from xprim.refs import BaseRef, RefUse
 from xprim.sharded_types import captured, is_uncommitted, operands_on_host
 from xprim.source import Source, capture, describe
 from xprim.trace import LastingScope, Trace, Tracer, foreign_operand, raise_leaked
@@ -150,7 +150,7 @@ class JaxprTrace(Trace):
     """Appends each primitive to a growing jaxpr."""
 
     __slots__ = (
-        "_atom_by_id", "arg_names", "cells", "constvars", "consts", "depth", "eqns", "fun_name",
+        "_atom_by_id", "arg_names", "refs", "constvars", "consts", "depth", "eqns", "fun_name",
         "invars", "keeps_scalars", "lasting", "values",
     )  # fmt: skip
 
@@ -164,7 +164,7 @@ class JaxprTrace(Trace):
         self.constvars: list[Var] = []
         self.consts: list[Any] = []
         self.arg_names: Sequence[str] = ()
-        self.cells: dict[Cell, CellUse] | None = None
+        self.refs: dict[BaseRef, RefUse] | None = None
         self.values: Values | None = None
         self.keeps_sources = True
         self.keeps_scalars = False
@@ -257,10 +257,10 @@ class JaxprTrace(Trace):
         self.invars.append(var)
         return JaxprTracer(self, var)
 
-    def cell_use(self, cell: Cell, before: Array) -> CellUse:
-        """Begin to use a cell of outside, which has a value there."""
-        var = Var(cell.aval)
-        return CellUse(cell, var, before, JaxprTracer(self, var))
+    def use_ref(self, ref: BaseRef, before: Array) -> RefUse:
+        """Begin to use an outer reference, which has a value there."""
+        var = Var(ref.aval)
+        return RefUse(ref, var, before, JaxprTracer(self, var))
 
     def constant(self, value: Any) -> Atom:
         """Return the literal or constant variable that stands for a value from outside."""
@@ -308,16 +308,16 @@ class JaxprTrace(Trace):
         jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.fun_name)
         return jaxpr, self.consts
 
-    def give_cells(self, jaxpr: Jaxpr, consts: list[Any], uses: list[CellUse] | None) -> Jaxpr:
-        """Return the program with the values of cells among its arguments and results.
+    def pass_refs(self, jaxpr: Jaxpr, consts: list[Any], uses: list[RefUse] | None) -> Jaxpr:
+        """Return the program with the values of references among its arguments and results.
 
         Args:
           jaxpr: the program without them.
-          consts: the values of its constants; those of cells join them where `uses` is None.
+          consts: the values of its constants; those of references join them where `uses` is None.
           uses: gets what is added to the arguments, in their order.
         """
-        assert self.cells is not None
-        found = list(self.cells.values())
+        assert self.refs is not None
+        found = list(self.refs.values())
         written = [use for use in found if use.is_written]
         if uses is not None:
             uses += found
@@ -325,7 +325,7 @@ class JaxprTrace(Trace):
             invars = [*jaxpr.invars, *[use.variable for use in found]]
             return jaxpr.replace(invars=invars, outvars=outvars)
         if written:
-            raise written[0].cell.write_refused(self.fun_name)
+            raise written[0].ref.write_refused(self.fun_name)
         note_constants()
         consts += [use.before for use in found]
         return jaxpr.replace(constvars=[*jaxpr.constvars, *[use.variable for use in found]])
@@ -421,7 +421,7 @@ def trace_to_jaxpr(
     *,
     name: str = "",
     arg_names: Sequence[str] = (),
-    cells: list[CellUse] | None = None,
+    refs: list[RefUse] | None = None,
     keeps_scalars: bool = False,
 ) -> tuple[Jaxpr, list[Any]]:
     """Run `fun` on tracers of the given abstract values and return its jaxpr and constants.
@@ -431,7 +431,7 @@ def trace_to_jaxpr(
       avals: the abstract values of the arguments.
       name: what errors and prints call the program.
       arg_names: what errors call the arguments (key paths).
-      cells: gets a `CellUse` for each cell of outside that the function uses. Their values are the
+      refs: gets a `RefUse` for each outer reference that the function uses. Their values are the
         last arguments of the jaxpr, and the last results for those that it writes. Without it they
         are constants, and none may be written.
       keeps_scalars: whether scalar arrays of outside are constants as others are, not literals.
@@ -443,22 +443,22 @@ def trace_to_jaxpr(
     previous = state.trace
     trace = JaxprTrace(previous, name)
     trace.arg_names = arg_names
-    trace.cells = {}
+    trace.refs = {}
     trace.keeps_scalars = keeps_scalars
     args = [trace.argument(aval) for aval in avals]
-    outer_source, constants = state.source, state.constant_cells
+    outer_source, constants = state.source, state.constant_refs
     state.trace = trace
     state.source = None
     try:
         jaxpr, consts = trace.finish(fun(*args))
-        state.constant_cells = constants  # those in programs inside are values of this one
-        if trace.cells:
-            jaxpr = trace.give_cells(jaxpr, consts, cells)
+        state.constant_refs = constants  # those in programs inside are values of this one
+        if trace.refs:
+            jaxpr = trace.pass_refs(jaxpr, consts, refs)
     finally:
         state.trace = previous
         state.source = outer_source
         trace.closed = True
-        trace.cells = None  # whose uses hold tracers of this: nothing of it outlives the call
+        trace.refs = None  # whose uses hold tracers of this: nothing of it outlives the call
         trace.values = None
     if config.enable_checks.used and config.values.enable_checks:
         check_jaxpr(jaxpr)
@@ -470,10 +470,10 @@ def trace_to_jaxpr(
 
 def trace_to_closed(
     fun: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray], *, name: str = "",
-    cells: list[CellUse] | None = None,
+    refs: list[RefUse] | None = None,
 ) -> ClosedJaxpr:  # fmt: skip
     """Run `fun` on tracers as `trace_to_jaxpr` does; return the program with its constants."""
-    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name, cells=cells))
+    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name, refs=refs))
 
 
 def close_over(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:

@@ -54,8 +54,8 @@ class Trace:
     __slots__ = ("__weakref__", "closed", "keeps_sources", "parent")
 
     name = "trace"
-    cells: Any = None
-    """How the program that is staged uses cells of outside; None where none is."""
+    refs: Any = None
+    """How the program that is staged uses outer references; None where none is."""
     applies_functions = False
     """Whether `apply_function` may be called: array functions are one operation of this trace."""
 

@@ -22,11 +22,11 @@ from xjit.debug.monitoring import TRACED, check_retrace, explain_miss, traces_ar
 from xjit.dispatch.arguments import Arguments
 from xjit.dispatch.program import Program
 from xprim import ShapedArray, config, dtypes, function_keys
-from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, message, place_of
 from xprim.function_keys import Identity, captured_state, difference, function_key, is_by_identity
 from xprim.jaxpr import ClosedJaxpr, holds_arrays, programs_inside
 from xprim.key_uses import Used
+from xprim.refs import BaseRef, RefUse
 from xprim.source import capture, describe_full
 from xprim.strict_options import calls_its_function
 from xprim.transformed import flat_arrays
@@ -35,42 +35,42 @@ from xtree.records import Record, set_once
 __all__ = ()
 
 
-# -------------------------------------------------------------------------------- cells of calls
-# The cells (references) that a compiled function gets or closes over.
+# ------------------------------------------------------------------------------ references of calls
+# The references that a compiled function gets or closes over.
 #
-# A program takes the values of cells as arguments, those of outside as the last ones, and gives
+# A program takes the values of references as arguments, the outer ones as the last ones, and gives
 # the next values of those that it writes as its last results: of arguments first. What it writes
 # takes the memory of what was there.
 
 one_at_a_time = threading.RLock()
-"""Held from when a program is given the values of cells until its own are written."""
+"""Held from when a program is given the values of references until its own are written."""
 
 
-class CellsOfProgram:
-    """How the program of a trace uses cells; it keeps none of them alive.
+class RefsOfProgram:
+    """How the program of a trace uses references; it keeps none of them alive.
 
     Args:
-      uses: of cells of outside.
-      written_arguments: the numbers of arguments that are cells and are written.
+      uses: of outer references.
+      written_arguments: the numbers of arguments that are references and are written.
     """
 
     __slots__ = ("_captured", "_written_arguments")
 
-    def __init__(self, uses: Sequence[CellUse], written_arguments: Sequence[int]) -> None:
-        self._captured = [(weakref.ref(use.cell), use.is_written) for use in uses]
+    def __init__(self, uses: Sequence[RefUse], written_arguments: Sequence[int]) -> None:
+        self._captured = [(weakref.ref(use.ref), use.is_written) for use in uses]
         self._written_arguments = tuple(written_arguments)
 
     @property
     def are_there(self) -> bool:
-        """Whether all cells of outside that it uses exist."""
-        return all(cell() is not None for cell, _ in self._captured)
+        """Whether all outer references that it uses exist."""
+        return all(ref() is not None for ref, _ in self._captured)
 
-    def kept_alive(self) -> list[Cell]:
-        """Return the cells of outside, for who calls the program as long as it likes."""
-        return [cell for cell in (weak() for weak, _ in self._captured) if cell is not None]
+    def kept_alive(self) -> list[BaseRef]:
+        """Return the outer references, for who calls the program as long as it likes."""
+        return [ref for ref in (weak() for weak, _ in self._captured) if ref is not None]
 
     def counts(self) -> tuple[int, int]:
-        """Return how many arguments the program has for cells of outside, and results for any."""
+        """Return how many arguments the program has for outer references, and results for any."""
         written = sum(is_written for _, is_written in self._captured)
         return len(self._captured), len(self._written_arguments) + written
 
@@ -85,28 +85,28 @@ class CellsOfProgram:
             *[is_written for _, is_written in self._captured],
         ]
 
-    def of_call(self, api: str, name: str, arguments: Arguments) -> CellsOfCall:
-        """Return the cells of a call.
+    def of_call(self, api: str, name: str, arguments: Arguments) -> RefsOfCall:
+        """Return the references of a call.
 
         Raises:
-          ValueError: a cell is passed twice, or passed and closed over.
+          ValueError: a reference is passed twice, or passed and closed over.
         """
-        passed = {i: arguments.leaves[i] for i, _ in arguments.cells}
-        captured = [(cell(), is_written) for cell, is_written in self._captured]
+        passed = {i: arguments.leaves[i] for i, _ in arguments.refs}
+        captured = [(ref(), is_written) for ref, is_written in self._captured]
         numbers: dict[Any, int] = {}
-        for i, cell in passed.items():
-            if numbers.setdefault(cell, i) != i:
+        for i, ref in passed.items():
+            if numbers.setdefault(ref, i) != i:
                 names = arguments.names()
-                raise _aliased(api, name, cell, f"as {names[numbers[cell]]} and as {names[i]}")
-        for captured_cell, _ in captured:
-            if captured_cell in numbers:
-                where = arguments.names()[numbers[captured_cell]]
-                raise _aliased(api, name, captured_cell, f"as {where}, and closed over")
-        return CellsOfCall(passed, self._written_arguments, captured)
+                raise _aliased(api, name, ref, f"as {names[numbers[ref]]} and as {names[i]}")
+        for captured_ref, _ in captured:
+            if captured_ref in numbers:
+                where = arguments.names()[numbers[captured_ref]]
+                raise _aliased(api, name, captured_ref, f"as {where}, and closed over")
+        return RefsOfCall(passed, self._written_arguments, captured)
 
 
-class CellsOfCall(Record):
-    """The cells that one call uses.
+class RefsOfCall(Record):
+    """The references that one call uses.
 
     Attributes:
       passed: by the number of the argument.
@@ -132,32 +132,32 @@ class CellsOfCall(Record):
         own = list(arrays)
         for i in self.written_arguments:
             own[i] = self.passed[i].give()
-        return [*own, *[cell.give() if written else cell.lend() for cell, written in self.captured]]
+        return [*own, *[ref.give() if written else ref.lend() for ref, written in self.captured]]
 
     def lent(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the arguments of a program that becomes part of another."""
-        return [*arrays, *[cell.lend() for cell, _ in self.captured]]
+        return [*arrays, *[ref.lend() for ref, _ in self.captured]]
 
     def write(self, results: Sequence[Any], *, fresh: bool) -> Sequence[Any]:
-        """Write the last results to the cells, and return the others.
+        """Write the last results to the references, and return the others.
 
         Args:
           results: of the program.
           fresh: whether nobody else holds them.
         """
-        cells: list[Cell] = [self.passed[i] for i in self.written_arguments]
-        cells += [cell for cell, is_written in self.captured if is_written]
-        count = len(results) - len(cells)
-        for cell, value in zip(cells, results[count:], strict=True):
-            cell.write(value, is_shared=not fresh)
+        refs: list[BaseRef] = [self.passed[i] for i in self.written_arguments]
+        refs += [ref for ref, is_written in self.captured if is_written]
+        count = len(results) - len(refs)
+        for ref, value in zip(refs, results[count:], strict=True):
+            ref.write(value, is_shared=not fresh)
         return results[:count]
 
 
 def has_rules(closed: ClosedJaxpr) -> bool:
     """Return whether a program calls functions with rules of users.
 
-    A rule may keep the cell that stands for an argument, and use it when the program is
-    differentiated, for whatever call: in the program of a call there is no cell then.
+    A rule may keep the reference that stands for an argument, and use it when the program is
+    differentiated, for whatever call: in the program of a call there is no reference then.
     """
     return closed.derived(_has_rules)
 
@@ -167,20 +167,20 @@ def _has_rules(closed: ClosedJaxpr) -> bool:
     return own or any(map(has_rules, programs_inside(closed)))
 
 
-def _aliased(api: str, name: str, cell: Any, how: str) -> ValueError:
+def _aliased(api: str, name: str, ref: Any, how: str) -> ValueError:
     return ValueError(message(
-        f"{api}({name})", f"one {cell.kind} is used under two names.",
-        got=f"a {cell.kind} of {cell.aval.str_long()}, passed {how}",
+        f"{api}({name})", f"one {ref.kind} is used under two names.",
+        got=f"a {ref.kind} of {ref.aval.str_long()}, passed {how}",
         expected="each of them once, so that it is clear what a write changes",
         hint="leave out the argument, or pass two references",
     ))  # fmt: skip
 
 
-def refused_write(api: str, name: str, cell: Cell) -> ValueError:
+def refused_write(api: str, name: str, ref: BaseRef) -> ValueError:
     """Return the error for a function that writes a reference which it cannot give on."""
     return ValueError(message(
-        f"{api}({name})", f"the function writes a {cell.kind} that it closes over.",
-        got=f"a {cell.kind} of {cell.aval.str_long()}",
+        f"{api}({name})", f"the function writes a {ref.kind} that it closes over.",
+        got=f"a {ref.kind} of {ref.aval.str_long()}",
         expected="reading it; or a reference among the arguments, which says who has which part",
     ))  # fmt: skip
 
@@ -224,22 +224,22 @@ class Traced:
       program: what runs, once the function has been called.
       seconds: what tracing took.
       is_counted: whether it counts as a retrace; one made for an explanation does not.
-      cells: the cells of outside that it uses, and how; None where it uses none.
+      refs: the outer references that it uses, and how; None where it uses none.
       zeros: which results are tangents of integers, of dtype float0.
       keys: the random keys among its arguments that it uses.
       is_kept: whether other calls may use it: not where it was made for the values of one.
     """
 
     __slots__ = (
-        "captured", "cells", "closed", "is_counted", "is_kept", "keys", "out_tree", "params",
+        "captured", "refs", "closed", "is_counted", "is_kept", "keys", "out_tree", "params",
         "program", "seconds", "zeros",
     )  # fmt: skip
 
     def __init__(
         self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any],
-        cells: CellsOfProgram | None = None, keys: Used = (),
+        refs: RefsOfProgram | None = None, keys: Used = (),
     ) -> None:  # fmt: skip
-        self.cells = cells
+        self.refs = refs
         self.keys = keys
         self.closed = closed
         self.captured = captured
@@ -262,7 +262,7 @@ class FlatFunction:
       avals: the abstract values of the leaves.
 
     Attributes:
-      written: the numbers of the leaves that are cells and were written.
+      written: the numbers of the leaves that are references and were written.
       saw_values: whether it looked at the values of this call while it was traced.
     """
 
@@ -280,9 +280,9 @@ class FlatFunction:
 
     @calls_its_function
     def run(self, *leaves: Any) -> list[Any]:
-        """Return the leaves of the result, and the values of cells that were written."""
+        """Return the leaves of the result, and the values of references that were written."""
         given = list(leaves)
-        for i, kind in self.arguments.cells:
+        for i, kind in self.arguments.refs:
             given[i] = kind.argument(leaves[i])
         args, kwargs = self.arguments.filled(given)
         result = self.fun(*args, **kwargs)
@@ -291,8 +291,8 @@ class FlatFunction:
             result, signature.api, f"the result of {signature.name}"
         )
         ends = []
-        if self.arguments.cells:
-            values = [(i, given[i].lend()) for i, _ in self.arguments.cells]
+        if self.arguments.refs:
+            values = [(i, given[i].lend()) for i, _ in self.arguments.refs]
             self.written = tuple([i for i, x in values if x is not leaves[i]])
             ends = [x for i, x in values if i in self.written]
         return [*results, *ends]
@@ -448,7 +448,7 @@ class Traces:
         cache = self._cache
         if cache is not None and key in self._reached:
             found = cache.traced.get((key, self._reached[key]))
-            if found is not None and (found.cells is None or found.cells.are_there):
+            if found is not None and (found.refs is None or found.refs.are_there):
                 if check_captured_values.value != "off":
                     check_captured(self._api, self._name, self._fun, cache)
                 return found, None
@@ -456,7 +456,7 @@ class Traces:
         statics = tuple([value for _, value in arguments.fixed])
         reached = self._reached[key] = function_keys.arguments_key(arguments.tree, statics)
         found = cache.traced.get((key, reached))
-        if found is not None and (found.cells is None or found.cells.are_there):
+        if found is not None and (found.refs is None or found.refs.are_there):
             return found, None
         if config.values.explain_cache_misses:
             self._explain(cache, key, arguments, change)

@@ -16,9 +16,9 @@ import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xprim import Array, ConcreteArray, as_array, config, dtypes, from_numpy, shaped_array, state
-from xprim.cells import Cell
 from xprim.errors import brief, described, message
 from xprim.memory import refuse_masked
+from xprim.refs import BaseRef
 from xprim.static_keys import static_key
 from xprim.transformed import name_of
 
@@ -147,7 +147,7 @@ class Signature:
         """Take one call apart."""
         if not self.has_static:
             leaves, tree = self.flatten((args, kwargs))
-            return Arguments(self, leaves, tree, (), (), len(args))._with_cells_noted()
+            return Arguments(self, leaves, tree, (), (), len(args))._note_refs()
         count = len(args)
         fixed: list[tuple[Any, Any]] = []
         dynamic = []
@@ -164,7 +164,7 @@ class Signature:
                 named[key] = value
         statics = tuple([(where, self._static_key(where, value)) for where, value in fixed])
         leaves, tree = self.flatten((tuple(dynamic), named))
-        return Arguments(self, leaves, tree, tuple(fixed), statics, len(args))._with_cells_noted()
+        return Arguments(self, leaves, tree, tuple(fixed), statics, len(args))._note_refs()
 
     def _static_key(self, where: Any, value: Any) -> Hashable:
         try:
@@ -213,10 +213,10 @@ class Arguments:
     """One call taken apart: `fun(*args, **kwargs)` is `call(fun, leaves)`.
 
     Attributes:
-      cells: the places among the leaves where a cell is, and the classes of the cells.
+      refs: the places among the leaves where a reference is, and the classes of the references.
     """
 
-    __slots__ = ("cells", "fixed", "leaves", "num_args", "signature", "statics", "tree")
+    __slots__ = ("refs", "fixed", "leaves", "num_args", "signature", "statics", "tree")
 
     def __init__(
         self, signature: Signature, leaves: list[Any], tree: Any, fixed: tuple[Any, ...],
@@ -228,10 +228,12 @@ class Arguments:
         self.fixed = fixed
         self.statics = statics
         self.num_args = num_args
-        self.cells: tuple[tuple[int, type[Cell]], ...] = ()
+        self.refs: tuple[tuple[int, type[BaseRef]], ...] = ()
 
-    def _with_cells_noted(self) -> Arguments:
-        self.cells = tuple([(i, type(x)) for i, x in enumerate(self.leaves) if isinstance(x, Cell)])
+    def _note_refs(self) -> Arguments:
+        self.refs = tuple(
+            [(i, type(x)) for i, x in enumerate(self.leaves) if isinstance(x, BaseRef)]
+        )
         return self
 
     def key(self, avals: Sequence[xprim.ShapedArray], *, in_axes: bool = False) -> tuple[Any, ...]:
@@ -241,7 +243,7 @@ class Arguments:
           avals: of the leaves.
           in_axes: whether the named axes of now count, as they do inside transformations.
         """
-        statics = (*self.statics, *self.cells) if self.cells else self.statics
+        statics = (*self.statics, *self.refs) if self.refs else self.statics
         key = (self.tree, statics, tuple(avals), config.trace_context())
         axes = state.axis_sizes
         return (*key, tuple(axes.items())) if in_axes and axes else key
@@ -268,7 +270,7 @@ class Arguments:
             if isinstance(leaf, Array):
                 found.append(leaf)
                 continue
-            if isinstance(leaf, Cell):
+            if isinstance(leaf, BaseRef):
                 found.append(leaf.lend())
                 continue
             try:
@@ -299,7 +301,7 @@ class Arguments:
     def with_leaves(self, leaves: list[Any]) -> Arguments:
         """Return the same call of other leaves."""
         made = Arguments(self.signature, leaves, self.tree, self.fixed, self.statics, self.num_args)
-        made.cells = self.cells
+        made.refs = self.refs
         return made
 
     def avals(self) -> list[Any]:

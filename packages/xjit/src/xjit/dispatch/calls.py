@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from xjit.cache.functions import (
-    CellsOfProgram,
     FlatFunction,
+    RefsOfProgram,
     Traced,
     Traces,
     check_captured_values,
@@ -45,11 +45,11 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import call_rules
-from xprim.cells import CellUse
 from xprim.eager import results_are_checked
 from xprim.errors import message
 from xprim.function_keys import describe_function
 from xprim.key_uses import check_program, note_call
+from xprim.refs import RefUse
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import unchangeable
 
@@ -146,7 +146,7 @@ class Calls(abc.ABC):
         )
 
     obeys_disable_jit = True
-    writes_captured_cells = False
+    writes_captured_refs = False
     """Whether functions may write references that they close over, not only those they get."""
 
     @abc.abstractmethod
@@ -186,17 +186,17 @@ class Calls(abc.ABC):
             traced, place = self.traces.find(key, arguments)
             if traced is None:  # written out, since each frame counts
                 flat = self.flat_function(arguments, key[2])
-                uses: list[CellUse] = []
+                uses: list[RefUse] = []
                 with flat.scope():
-                    staged = trace_to_jaxpr(flat.run, flat.avals, cells=uses, **flat.names())
+                    staged = trace_to_jaxpr(flat.run, flat.avals, refs=uses, **flat.names())
                 traced = self._kept(place, flat, *staged, uses)
             results: Sequence[Any]
             if is_eager and traced.keys:
                 note_call(traced.keys, arrays)
-            if traced.cells is not None:
-                if not is_eager and arguments.cells and has_rules(traced.closed):
-                    return self.fun(*args, **kwargs)  # rules keep the cells themselves
-                results = self._run_with_cells(key, traced, arguments, arrays, is_eager)
+            if traced.refs is not None:
+                if not is_eager and arguments.refs and has_rules(traced.closed):
+                    return self.fun(*args, **kwargs)  # rules keep the references themselves
+                results = self._run_with_refs(key, traced, arguments, arrays, is_eager)
             elif is_eager:
                 results = self._run(key, traced, arguments, (args, kwargs), arrays)
             else:
@@ -207,36 +207,36 @@ class Calls(abc.ABC):
             raise
 
     def _kept(
-        self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any, uses: Sequence[CellUse]
+        self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any, uses: Sequence[RefUse]
     ) -> Traced:
-        written = [use.cell for use in uses if use.is_written]
-        if written and not self.writes_captured_cells:
+        written = [use.ref for use in uses if use.is_written]
+        if written and not self.writes_captured_refs:
             raise refused_write(self.signature.api, self.name, written[0])
         keys = check_program(jaxpr, consts)
         closed, captured = close_over(jaxpr, consts)
         params = flat.params(closed, len(captured))
-        cells = None
-        if uses or flat.arguments.cells:
-            cells = CellsOfProgram(uses, flat.written)
-        traced = Traced(closed, captured, flat.out_tree, params, cells, keys)
+        refs = None
+        if uses or flat.arguments.refs:
+            refs = RefsOfProgram(uses, flat.written)
+        traced = Traced(closed, captured, flat.out_tree, params, refs, keys)
         if flat.saw_values:
             traced.is_kept = False
             return traced
         return self.traces.keep(place, traced)
 
-    def _run_with_cells(
+    def _run_with_refs(
         self, key: Any, traced: Traced, arguments: Arguments, arrays: list[Any], is_eager: bool
     ) -> Sequence[Any]:
-        """Run or bind the program of a trace that uses cells, and write what it gives for them."""
-        assert traced.cells is not None
-        cells = traced.cells.of_call(self.signature.api, self.name, arguments)
+        """Run or bind the program of a trace that uses references, and write their next values."""
+        assert traced.refs is not None
+        refs = traced.refs.of_call(self.signature.api, self.name, arguments)
         if is_eager:
             with one_at_a_time:
-                operands = cells.given(arrays)
+                operands = refs.given(arrays)
                 results = self._run(key, traced, arguments, ((operands,), {}), operands)
-                return cells.write(results, fresh=True)
-        outs = self.bind(traced, [*traced.captured, *cells.lent(arrays)])
-        return cells.write(outs, fresh=False)
+                return refs.write(results, fresh=True)
+        outs = self.bind(traced, [*traced.captured, *refs.lent(arrays)])
+        return refs.write(outs, fresh=False)
 
     def _run(
         self,
@@ -257,7 +257,7 @@ class Calls(abc.ABC):
             results = kernel.call_for_user(given, arrays)
             if (
                 self.out_placement is None
-                and traced.cells is None
+                and traced.refs is None
                 and traced.is_kept
                 and not traced.zeros
                 and check_captured_values.value == "off"
@@ -289,7 +289,7 @@ class Calls(abc.ABC):
 
     def _donated(self, traced: Traced, arguments: Arguments) -> Sequence[bool]:
         donated = self.signature.donated(arguments)
-        return donated if traced.cells is None else traced.cells.donated(donated)
+        return donated if traced.refs is None else traced.refs.donated(donated)
 
     def parts(self) -> tuple[Any, ...]:
         """Return what the function is made of, for the keys of functions that see it."""
@@ -314,9 +314,9 @@ class Calls(abc.ABC):
         traced, place = self.traces.find(key, arguments)
         if traced is None:
             flat = self.flat_function(arguments, key[2])
-            uses: list[CellUse] = []
+            uses: list[RefUse] = []
             with flat.scope():
-                staged = trace_to_jaxpr(flat.run, flat.avals, cells=uses, **flat.names())
+                staged = trace_to_jaxpr(flat.run, flat.avals, refs=uses, **flat.names())
             traced = self._kept(place, flat, *staged, uses)
         return TracedFunction(
             jaxpr=traced.closed,
@@ -333,7 +333,7 @@ class Calls(abc.ABC):
                 [_device_chosen(x) for x in arguments.leaves],
             ),
             out_placement=self.out_placement,
-            cells=traced.cells,
+            refs=traced.refs,
             keys=traced.keys,
         )
 

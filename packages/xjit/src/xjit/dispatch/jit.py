@@ -552,14 +552,14 @@ class _JitCalls(Calls):
             compiler_options=options["compiler_options"], max_traces=options["max_traces"],
         )  # fmt: skip
 
-    writes_captured_cells = True
+    writes_captured_refs = True
 
     def layouts_of(self, traced: Traced, arguments: Arguments) -> dict[str, Any]:
         """Return the orders that were requested, none for captured values."""
         if self._layouts is None:
             return {}
         captured = (None,) * len(traced.captured)
-        more_in, more_out = traced.cells.counts() if traced.cells else (0, 0)
+        more_in, more_out = traced.refs.counts() if traced.refs else (0, 0)
         ins, outs = traced.closed.in_avals, traced.closed.out_avals
         in_avals = ins[len(captured) : len(ins) - more_in]
         of_arguments = self._layouts.of_arguments(arguments, in_avals)
@@ -610,7 +610,7 @@ class _ShardedCalls(_JitCalls):
         """Return the shardings that were resolved for a trace, none for captured values."""
         params = traced.params
         captured = (None,) * len(traced.captured)
-        more_in, more_out = traced.cells.counts() if traced.cells else (0, 0)
+        more_in, more_out = traced.refs.counts() if traced.refs else (0, 0)
         return {"in_shardings": (*captured, *params["in_shardings"], *(None,) * more_in),
                 "out_shardings": (*params["out_shardings"], *(None,) * more_out)}  # fmt: skip
 

@@ -810,7 +810,7 @@ def _export(
 ) -> Exported:  # fmt: skip
     traced = fun_jit.trace(*args, **kwargs)
     name, closed = traced.fun_name, traced.jaxpr
-    if traced.cells is not None:
+    if traced.refs is not None:
         raise _OfThisProcessError(message(
             "export", f"{name} uses references, which are places in this process.",
             hint="take the value of each, ref[...], as an argument, and return the next one",

@@ -10,22 +10,22 @@ from typing import Any, Literal, TypeVar, overload
 
 import xtree
 from xnp.lax.control_flow_staging import (
-    along_cells,
+    along_refs,
     as_traced,
     carried_arrays,
-    cell_values,
     check_carry,
-    check_each_cell_once,
-    closing_over_cells,
+    check_each_ref_once,
+    close_over_refs,
     handed_on,
     known_without_jit,
+    ref_values,
     results_varying_alike,
     retyped_varying,
     same_type,
     settled_carry,
     staged,
     varying_alike_with,
-    write_cells,
+    write_refs,
 )
 from xnp.primitives.checkpointed_loop import Schedule
 from xnp.primitives.cond import BATCHINGS, cond_p, operands_of_takers
@@ -63,11 +63,11 @@ from xprim import (
     scalar_array,
 )
 from xprim.avals import size_of, type_of_by_class
-from xprim.cells import Cell, CellUse
 from xprim.errors import described, message, place_of
 from xprim.kept_programs import Staged
 from xprim.key_uses import bind_noting_keys
 from xprim.promotion import result_type
+from xprim.refs import BaseRef, RefUse
 from xprim.requirements import static_int
 from xprim.sharded_types import without_dimension
 from xprim.tracebacks import boundaries, boundary
@@ -158,7 +158,7 @@ def cond(
     predicate = _predicate(pred)
     known = known_without_jit(predicate)
     if known is not None:
-        check_each_cell_once(operands, "cond")
+        check_each_ref_once(operands, "cond")
         return as_traced((true_fun if known else false_fun)(*as_traced(operands)))
     index = get_primitive("convert_element_type").bind(
         predicate, new_dtype=dtypes.int32, weak_type=False
@@ -262,7 +262,7 @@ def switch(
     number = _clamp(array, len(functions))
     known = known_without_jit(number)
     if known is not None:
-        check_each_cell_once(operands, "switch")
+        check_each_ref_once(operands, "switch")
         return as_traced(functions[int(known)](*as_traced(operands)))
     names = tuple([f"branches[{i}]" for i in range(len(functions))])
     return _choose(number, functions, names, operands, "switch", batching)
@@ -293,21 +293,21 @@ def _choose(
     operands: tuple[Any, ...], operation: str, batching: Batching | None = None,
 ) -> Any:  # fmt: skip
     options = _batching_options(operation, batching)
-    functions, operands = closing_over_cells(functions, operands, operation)
+    functions, operands = close_over_refs(functions, operands, operation)
     values, in_tree = flat_arrays(operands, operation, "the operands")
     avals = [x.aval for x in values]
     bodies = [
-        staged(fun, in_tree, avals, operation=operation, what=name, writes_cells=True)
+        staged(fun, in_tree, avals, operation=operation, what=name, writes_refs=True)
         for fun, name in zip(functions, names, strict=True)
     ]
     if len({body.out_tree for body in bodies}) == 1:
         bodies = results_varying_alike(bodies)
     check_branches(bodies, names, operation, functions)
-    cells = {use.cell: use for body in bodies for use in body.cells}
-    if cells:
-        bodies = [_with_cells(body, cells) for body in bodies]
+    refs = {use.ref: use for body in bodies for use in body.refs}
+    if refs:
+        bodies = [_add_refs(body, refs) for body in bodies]
     captured, branches = _with_common_captures(bodies)
-    given = [*captured, *values, *cell_values(list(cells.values()))]
+    given = [*captured, *values, *ref_values(list(refs.values()))]
     branches = list(_weak_types_joined(branches))
     if index.aval.vma:
         given = varying_alike_with(index.aval, given)
@@ -315,8 +315,8 @@ def _choose(
         branches = [retyped_varying(br, avals, index.aval) for br in branches]
     options["branches"] = tuple(branches)
     outs = bind_noting_keys(cond_p, [index, *given], options)
-    count = len(outs) - len(cells)
-    write_cells(list(cells.values()), outs[count:])
+    count = len(outs) - len(refs)
+    write_refs(list(refs.values()), outs[count:])
     return xtree.unflatten(bodies[0].out_tree, outs[:count])
 
 
@@ -332,23 +332,23 @@ def _batching_options(operation: str, batching: Batching | None) -> dict[str, An
     return {"batching": batching}
 
 
-def _with_cells(body: Staged, cells: dict[Cell, CellUse]) -> Staged:
-    """Give a branch all cells that some branch writes as last arguments and results, in order."""
-    jaxpr, own = body.closed.jaxpr, len(body.cells)
+def _add_refs(body: Staged, refs: dict[BaseRef, RefUse]) -> Staged:
+    """Give a branch the references that any branch writes, as last arguments and results."""
+    jaxpr, own = body.closed.jaxpr, len(body.refs)
     ins, outs = len(jaxpr.invars) - own, len(jaxpr.outvars) - own
     pairs = zip(jaxpr.invars[ins:], jaxpr.outvars[outs:], strict=True)
-    ends: dict[Cell, tuple[Any, Any]] = {
-        use.cell: pair for use, pair in zip(body.cells, pairs, strict=True)
+    ends: dict[BaseRef, tuple[Any, Any]] = {
+        use.ref: pair for use, pair in zip(body.refs, pairs, strict=True)
     }
-    for cell in cells:
-        unchanged = Var(cell.aval)
-        ends.setdefault(cell, (unchanged, unchanged))
+    for ref in refs:
+        unchanged = Var(ref.aval)
+        ends.setdefault(ref, (unchanged, unchanged))
     extended = jaxpr.replace(
-        invars=[*jaxpr.invars[:ins], *[ends[cell][0] for cell in cells]],
-        outvars=[*jaxpr.outvars[:outs], *[ends[cell][1] for cell in cells]],
+        invars=[*jaxpr.invars[:ins], *[ends[ref][0] for ref in refs]],
+        outvars=[*jaxpr.outvars[:outs], *[ends[ref][1] for ref in refs]],
     )
     closed = ClosedJaxpr(extended, body.closed.consts)
-    return Staged(closed, body.captured, body.out_tree, tuple(cells.values()))
+    return Staged(closed, body.captured, body.out_tree, tuple(refs.values()))
 
 
 def check_branches(
@@ -455,7 +455,7 @@ def platform_dependent(
         return functions[0](*args)
     known = known_without_jit(index)
     if known is not None:
-        check_each_cell_once(args, "platform_dependent")
+        check_each_ref_once(args, "platform_dependent")
         return as_traced(functions[int(known)](*as_traced(args)))
     called = [*names, *([] if default is None else ["default"])]
     if len(functions) == 1:  # the index of a single branch would not be asked for
@@ -563,10 +563,10 @@ def scan(
     """
     if not callable(f):
         raise TypeError(message("scan", "the body must be a function.", got=described(f)))
-    if any(isinstance(x, Cell) for x in xtree.leaves(xs)):
+    if any(isinstance(x, BaseRef) for x in xtree.leaves(xs)):
         one = None if until is None else ()
         skips = one if lengths is None else as_array(lengths, what="scan: lengths").shape
-        return along_cells(f, xs, lambda f, xs: scan(
+        return along_refs(f, xs, lambda f, xs: scan(
             f, init, xs, length, reverse, unroll, checkpoint_every=checkpoint_every, until=until,
             lengths=lengths,
         ), skips)  # fmt: skip
@@ -805,7 +805,7 @@ def run_scan(
     body: Staged, carry: Sequence[Any], xs: Sequence[Any], options: dict[str, Any],
     stop: Array | None = None,
 ) -> Sequence[Any]:  # fmt: skip
-    """Run a staged body along arrays, the cells that it writes as part of the carry.
+    """Run a staged body along arrays, the references that it writes as part of the carry.
 
     Args:
       body: from the carry and elements of `xs` to the next carry and ys.
@@ -814,10 +814,10 @@ def run_scan(
       options: other params of the equation.
       stop: how many leading elements have a step, or None for all.
     """
-    closed, cells, first = body.closed, body.cells, len(body.captured) + len(carry)
-    if cells:
-        closed = _cells_in_carry(closed, first, len(carry), len(cells))
-    given = [*body.captured, *carry, *cell_values(cells), *xs]
+    closed, refs, first = body.closed, body.refs, len(body.captured) + len(carry)
+    if refs:
+        closed = _refs_in_carry(closed, first, len(carry), len(refs))
+    given = [*body.captured, *carry, *ref_values(refs), *xs]
     if stop is not None:
         options = options | {"num_stops": 1}
         if stop.aval.vma:  # members stop after steps of their own
@@ -828,28 +828,28 @@ def run_scan(
                 closed, [*[x.aval for x in given[:lead]], *elements], stop.aval
             )
     outs = bind_noting_keys(scan_p, [*(() if stop is None else (stop,)), *given], options | {
-        "jaxpr": closed, "num_consts": len(body.captured), "num_carry": len(carry) + len(cells),
+        "jaxpr": closed, "num_consts": len(body.captured), "num_carry": len(carry) + len(refs),
     })  # fmt: skip
-    end = len(carry) + len(cells)
-    if cells:
-        write_cells(cells, outs[len(carry) : end])
+    end = len(carry) + len(refs)
+    if refs:
+        write_refs(refs, outs[len(carry) : end])
     return (*handed_on(body, carry, outs), *outs[end:])
 
 
-def _cells_in_carry(closed: ClosedJaxpr, first: int, count: int, cells: int) -> ClosedJaxpr:
-    """Bring the last arguments and results, those of cells, behind the carry.
+def _refs_in_carry(closed: ClosedJaxpr, first: int, count: int, refs: int) -> ClosedJaxpr:
+    """Bring the last arguments and results, those of references, behind the carry.
 
     Args:
       closed: the body.
       first: the number of the first argument that is an element.
       count: how many results are the carry.
-      cells: how many are of cells.
+      refs: how many are of references.
     """
     ins, outs = closed.jaxpr.invars, closed.jaxpr.outvars
     return ClosedJaxpr(
         closed.jaxpr.replace(
-            invars=[*ins[:first], *ins[-cells:], *ins[first:-cells]],
-            outvars=[*outs[:count], *outs[-cells:], *outs[count:-cells]],
+            invars=[*ins[:first], *ins[-refs:], *ins[first:-refs]],
+            outvars=[*outs[:count], *outs[-refs:], *outs[count:-refs]],
         ),
         closed.consts,
     )
@@ -866,7 +866,7 @@ def _stage_body(
 
     def stage(carry: list[Array]) -> Staged:
         avals = [*[x.aval for x in carry], *elements]
-        return staged(f, in_tree, avals, operation="scan", what="the body", writes_cells=True,
+        return staged(f, in_tree, avals, operation="scan", what="the body", writes_refs=True,
                       users=users)  # fmt: skip
 
     carry, body = settled_carry(stage, carry, 0, lambda body: _pair_of(body, f)[0] == tree)
@@ -1307,7 +1307,7 @@ def _repeat(
             [x.aval for x in carry],
             operation=operation,
             what="body_fun",
-            writes_cells=True,
+            writes_refs=True,
             users=users,
         )
 
@@ -1321,8 +1321,8 @@ def _repeat(
     if any(goes_on.vma - x.aval.vma for x in carry):  # members end after steps of their own
         varied = xtree.unflatten(tree, varying_alike_with(goes_on, carry))
         return _repeat(cond_fun, body_fun, varied, operation, users, own, schedule)
-    captured, tested = _reading_carried_cells(test, body.cells, len(carry))
-    given, step = [*body.captured, *carry, *cell_values(body.cells)], body.closed
+    captured, tested = _reading_carried_refs(test, body.refs, len(carry))
+    given, step = [*body.captured, *carry, *ref_values(body.refs)], body.closed
     if any(goes_on.vma - x.aval.vma for x in given):
         given = varying_alike_with(goes_on, given)
         step = retyped_varying(step, [x.aval for x in given], goes_on)
@@ -1331,25 +1331,25 @@ def _repeat(
         "cond_jaxpr": tested, "body_jaxpr": step, "cond_nconsts": len(captured),
         "body_nconsts": len(body.captured),
     })  # fmt: skip
-    write_cells(body.cells, outs[len(carry) :])
+    write_refs(body.refs, outs[len(carry) :])
     return xtree.unflatten(tree, handed_on(body, carry, outs))
 
 
-def _reading_carried_cells(
-    test: Staged, cells: Sequence[CellUse], count: int
+def _reading_carried_refs(
+    test: Staged, refs: Sequence[RefUse], count: int
 ) -> tuple[Sequence[Any], ClosedJaxpr]:
-    """Return what a condition captures, and the condition with the cells of the body's carry.
+    """Return what a condition captures, and the condition with the references of the body's carry.
 
     Args:
       test: the condition.
-      cells: those that the body writes.
-      count: how many values of the carry are no cells.
+      refs: those that the body writes.
+      count: how many values of the carry are no references.
     """
-    if not cells:
+    if not refs:
         return test.captured, test.closed
     jaxpr = test.closed.jaxpr
-    read = {use.cell: v for use, v in zip(test.read, jaxpr.invars, strict=False)}
-    carried = [read.get(use.cell) or Var(use.cell.aval) for use in cells]
+    read = {use.ref: v for use, v in zip(test.read, jaxpr.invars, strict=False)}
+    carried = [read.get(use.ref) or Var(use.ref.aval) for use in refs]
     lead = len(test.captured)
     kept = [(x, v) for x, v in zip(test.captured, jaxpr.invars, strict=False) if v not in carried]
     invars = [*[v for _, v in kept], *jaxpr.invars[lead : lead + count], *carried]
@@ -1470,7 +1470,7 @@ def _count(low: int, high: int, number: _Number, body_fun: Any, init_val: Any, u
     def stage(carry: list[Array]) -> Staged:
         avals = [counter.aval, *[x.aval for x in carry]]
         return staged(
-            step, in_tree, avals, operation="fori_loop", what="body_fun", writes_cells=True,
+            step, in_tree, avals, operation="fori_loop", what="body_fun", writes_refs=True,
             users=body_fun,
         )  # fmt: skip
 

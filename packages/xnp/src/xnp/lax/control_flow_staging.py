@@ -18,9 +18,9 @@ import xtree
 from xnp.primitives.table import filled, selected_rows
 from xprim import Array, ClosedJaxpr, ShapedArray, config, dtypes, promotion, trace_to_jaxpr
 from xprim.avals import type_of_by_class
-from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, argument_names, described, message, place_of
-from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
+from xprim.kept_programs import KeptPrograms, Staged, stage_with_refs
+from xprim.refs import BaseRef, RefUse
 from xprim.sharded_types import vary
 from xprim.transformed import flat_arrays, name_of, paths_of, unchangeable
 from xtree.namespaces import late_import
@@ -30,77 +30,80 @@ __all__ = ()
 _high_types = late_import("xprim.high_types", "few programs have types of their own")
 
 
-# ---------------------------------------------------------------------------- control flow cells
-# Cells (references) among the arguments of functions that control flow calls.
+# -------------------------------------------------------------------------- control flow references
+# References among the arguments of functions that control flow calls.
 #
-# A branch closes over the cells among its operands, which is what a function may do with any
-# cell. Of a cell that a loop goes along each step has an element of its own: a cell of the step,
-# whose last value is one more y; all of them together are what is written to the cell in the end.
+# A branch closes over the references among its operands, which is what a function may do with any
+# reference. Of a reference that a loop goes along each step has an element of its own: a reference
+# of the step, whose last value is one more y; all of them together are what is written to the
+# reference in the end.
 
 
-def closing_over_cells(
+def close_over_refs(
     functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...], operation: str
 ) -> tuple[Sequence[Callable[..., Any]], tuple[Any, ...]]:
-    """Return functions that close over the cells among the operands, and the other operands.
+    """Return functions that close over the references among the operands, and the other operands.
 
     Raises:
-      ValueError: one cell is passed twice.
+      ValueError: one reference is passed twice.
     """
     leaves, tree = xtree.flatten(operands)
-    cells = _cells_in(leaves, operation)
-    if not cells:
+    refs = _refs_in(leaves, operation)
+    if not refs:
         return functions, operands
 
     def closing_over(fun: Callable[..., Any]) -> Callable[..., Any]:
         def call(*values: Any) -> Any:
             rest = iter(values)
-            return fun(*tree.unflatten([x if isinstance(x, Cell) else next(rest) for x in leaves]))
+            return fun(
+                *tree.unflatten([x if isinstance(x, BaseRef) else next(rest) for x in leaves])
+            )
 
         return functools.wraps(fun)(call) if callable(fun) else fun
 
-    arrays = tuple([x for x in leaves if not isinstance(x, Cell)])
+    arrays = tuple([x for x in leaves if not isinstance(x, BaseRef)])
     return [closing_over(f) for f in functions], arrays
 
 
-def along_cells(
+def along_refs(
     f: Callable[..., Any], xs: Any, run: Callable[[Callable[..., Any], Any], Any],
     skips: tuple[int, ...] | None,
 ) -> Any:  # fmt: skip
-    """Run a scan along arrays among which are cells, and write what the steps made of these.
+    """Run a scan along arrays among which are references, and write what the steps made of these.
 
     Args:
       f: from the carry and elements of `xs` to the next carry and a y.
-      xs: a tree of arrays and cells.
-      run: the scan, without cells: from the function and its `xs` to the carry and ys.
+      xs: a tree of arrays and references.
+      run: the scan, without references: from the function and its `xs` to the carry and ys.
       skips: where the scan may leave out steps, the shape of the sequences that it does so for by
         themselves. The ys of those are zeros, and their elements stay.
     """
     leaves, tree = xtree.flatten(xs)
-    cells = _cells_in(leaves, "scan")
+    refs = _refs_in(leaves, "scan")
     ran = None if skips is None else filled(skips, True, dtypes.bool_)
 
     def step(carry: Any, elements: Any) -> Any:
-        own = [c.argument(x) if isinstance(c, Cell) else x
+        own = [c.argument(x) if isinstance(c, BaseRef) else x
                for c, x in zip(leaves, elements, strict=True)]  # fmt: skip
         result = f(carry, tree.unflatten(own))
         if not isinstance(result, tuple | list) or len(result) != 2:
             return result  # which is refused
-        return result[0], (result[1], [x.lend() for x in own if isinstance(x, Cell)], ran)
+        return result[0], (result[1], [x.lend() for x in own if isinstance(x, BaseRef)], ran)
 
-    values = [x.value() if isinstance(x, Cell) else x for x in leaves]
+    values = [x.value() if isinstance(x, BaseRef) else x for x in leaves]
     carry, (ys, ends, ran) = run(functools.wraps(f)(step) if callable(f) else f, values)
-    for cell, end in zip(cells, ends, strict=True):
-        cell.write(end if ran is None else selected_rows(ran, end, cell.value()))
+    for ref, end in zip(refs, ends, strict=True):
+        ref.write(end if ran is None else selected_rows(ran, end, ref.value()))
     return carry, ys
 
 
-def check_each_cell_once(tree: Any, operation: str) -> None:
-    """Refuse a cell that is given twice: a write to the one would be one to the other."""
-    _cells_in(xtree.leaves(tree), operation)
+def check_each_ref_once(tree: Any, operation: str) -> None:
+    """Refuse a reference that is given twice: a write to the one would be one to the other."""
+    _refs_in(xtree.leaves(tree), operation)
 
 
-def _cells_in(leaves: Sequence[Any], operation: str) -> list[Cell]:
-    found = [x for x in leaves if isinstance(x, Cell)]
+def _refs_in(leaves: Sequence[Any], operation: str) -> list[BaseRef]:
+    found = [x for x in leaves if isinstance(x, BaseRef)]
     if len({id(x) for x in found}) < len(found):
         raise ValueError(message(
             operation, f"one {found[0].kind} is used under two names.",
@@ -145,7 +148,7 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 def staged(
     fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], *, operation: str,
-    what: str, writes_cells: bool = False, users: Callable[..., Any] | None = None,
+    what: str, writes_refs: bool = False, users: Callable[..., Any] | None = None,
 ) -> Staged:  # fmt: skip
     """Trace a function.
 
@@ -155,7 +158,7 @@ def staged(
       avals: the abstract values of its leaves.
       operation: what errors name.
       what: how errors call the function: `the body`.
-      writes_cells: whether it may write cells of outside, which the asker passes along then.
+      writes_refs: whether it may write outer references, which the asker passes along then.
       users: the user's function, where `fun` is one of ours that calls it, and depends on nothing
         else but the abstract values.
     """
@@ -166,8 +169,8 @@ def staged(
     found = _programs.program_of(
         known, in_tree, avals, lambda: _traced(fun, in_tree, avals, operation, what), around
     )
-    if found.cells and not writes_cells:
-        raise found.cells[0].cell.write_refused(f"{what} of {operation}")
+    if found.refs and not writes_refs:
+        raise found.refs[0].ref.write_refused(f"{what} of {operation}")
     return found
 
 
@@ -185,10 +188,10 @@ def _traced(
     numbers = range(len(avals))
     names = LazyNames(lambda: argument_names(fun, xtree.unflatten(in_tree, numbers), {}), fun)
     name = name_of(fun, operation)
-    uses: list[CellUse] = []
-    jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names, cells=uses)
+    uses: list[RefUse] = []
+    jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names, refs=uses)
     if uses:
-        return staged_with_cells(jaxpr, consts, uses, out_trees[0])
+        return stage_with_refs(jaxpr, consts, uses, out_trees[0])
     return Staged(*xprim.close_over(jaxpr, consts), out_trees[0])
 
 
@@ -205,15 +208,15 @@ def carried_arrays(tree: Any, operation: str, what: str) -> tuple[list[Array], A
     return flat_arrays(tree, operation, what)
 
 
-def cell_values(uses: Sequence[CellUse]) -> list[Array]:
-    """Return the values that cells have where a program begins."""
+def ref_values(uses: Sequence[RefUse]) -> list[Array]:
+    """Return the values that references have where a program begins."""
     return [use.before for use in uses]
 
 
-def write_cells(uses: Sequence[CellUse], values: Sequence[Array]) -> None:
-    """Write the values that cells have where a program ends."""
+def write_refs(uses: Sequence[RefUse], values: Sequence[Array]) -> None:
+    """Write the values that references have where a program ends."""
     for use, value in zip(uses, values, strict=True):
-        use.cell.write(value)
+        use.ref.write(value)
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
@@ -298,7 +301,7 @@ def _with_results_varying(
         return results
 
     jaxpr = trace_to_jaxpr(run, body.closed.in_avals, name=body.closed.jaxpr.name)
-    return Staged(ClosedJaxpr(*jaxpr), body.captured, body.out_tree, body.cells, body.read)
+    return Staged(ClosedJaxpr(*jaxpr), body.captured, body.out_tree, body.refs, body.read)
 
 
 def results_varying_alike(bodies: Sequence[Staged]) -> list[Staged]:

@@ -46,7 +46,7 @@ from xnp.primitives.table import (
 from xprim import Array, ClosedJaxpr, Linear, Zero, dtypes, eval_closed, get_primitive, scalar_array
 from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
-from xprim.derived_cells import with_cells
+from xprim.derived_refs import derive_with_refs
 from xprim.errors import UndefinedRuleError, message
 from xprim.sharded_types import cotangent_as, reshard_as, without_dimension
 
@@ -128,8 +128,8 @@ def record_tangents(
     const_mask = nonzero(const_dots)
 
     def linearized(mask: list[bool]) -> Any:
-        split, cells = with_cells(handle.linearize_jaxpr, body, [*const_mask, *mask], mask)
-        if cells:
+        split, refs = derive_with_refs(handle.linearize_jaxpr, body, [*const_mask, *mask], mask)
+        if refs:
             raise UndefinedRuleError(message(
                 "while_loop", "a loop whose derivative rules write references has no reverse mode.",
                 hint="scan, or fori_loop with bounds that are Python integers",

@@ -29,7 +29,7 @@ from xprim.contracts import (
     LinearizeHandle,
     TransposeHandle,
 )
-from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
+from xprim.derived_refs import UsedRef, derive_with_refs, read_refs, write_back_refs
 from xprim.eager_costs import count_operations
 from xprim.errors import UndefinedRuleError, message
 from xprim.key_uses import count_staged
@@ -276,9 +276,9 @@ def _linearize(
     given = where_true(dots, mask)
     out_dots: Sequence[Any] = ()
     if type(index) is xprim.ConcreteArray:
-        split, cells = with_cells(handle.linearize_jaxpr, chosen(index, branches), mask)
-        operands += given_values(cells)
-        results: Sequence[Any] = written_values(cells, xprim.eval_closed(split.primal, *operands))
+        split, refs = derive_with_refs(handle.linearize_jaxpr, chosen(index, branches), mask)
+        operands += read_refs(refs)
+        results: Sequence[Any] = write_back_refs(refs, xprim.eval_closed(split.primal, *operands))
         residuals = split.residuals(operands, results)
         count, nonzero_out = split.num_results, split.nonzero_out
         if any(nonzero_out):
@@ -286,14 +286,14 @@ def _linearize(
     else:
         each = _linearize_branches(handle, branches, mask)
         first, *others = [split.primal for split, _ in each]
-        joint, cells = _with_joint_cells([(split.primal, own) for split, own in each])
+        joint, refs = _with_joint_refs([(split.primal, own) for split, own in each])
         primal, linear, forwarded = derived(
             first, ("cond linearize", *others, *mask),
-            lambda: _split_branches(each, joint, cells, mask),
+            lambda: _split_branches(each, joint, refs, mask),
         )  # fmt: skip
-        operands += given_values(cells)
+        operands += read_refs(refs)
         bound = cond_p.bind(index, *operands, branches=primal, **batching)
-        results = written_values(cells, bound)
+        results = write_back_refs(refs, bound)
         count, nonzero_out = each[0][0].num_results, each[0][0].nonzero_out
         residuals = [*[operands[k] for k in forwarded], *results[count:]]
         if any(nonzero_out):
@@ -304,15 +304,15 @@ def _linearize(
 
 def _linearize_branches(
     handle: LinearizeHandle, branches: Branches, mask: list[bool]
-) -> list[tuple[Any, Sequence[UsedCell]]]:
-    """Return each branch in two parts, with the same nonzero tangents in each, and its cells."""
-    found = [with_cells(handle.linearize_jaxpr, br, mask)[0] for br in branches]
+) -> list[tuple[Any, Sequence[UsedRef]]]:
+    """Return each branch in two parts with the same nonzero tangents, and its references."""
+    found = [derive_with_refs(handle.linearize_jaxpr, br, mask)[0] for br in branches]
     joint = _joint([split.nonzero_out for split in found])
-    return [with_cells(handle.linearize_jaxpr, br, mask, joint) for br in branches]
+    return [derive_with_refs(handle.linearize_jaxpr, br, mask, joint) for br in branches]
 
 
 def _split_branches(
-    each: Sequence[tuple[Any, Sequence[UsedCell]]], primals: Branches, cells: Sequence[UsedCell],
+    each: Sequence[tuple[Any, Sequence[UsedRef]]], primals: Branches, refs: Sequence[UsedRef],
     mask: list[bool],
 ) -> Any:  # fmt: skip
     """Return primal and linear branches, and the operands that are residuals.
@@ -320,17 +320,17 @@ def _split_branches(
     Residuals of equal type share a slot among the branches, as only one of them runs.
 
     Args:
-      each: the branches in two parts, and the cells that each uses.
-      primals: the first parts, with the values of all cells.
-      cells: all of them.
+      each: the branches in two parts, and the references that each uses.
+      primals: the first parts, with the values of all references.
+      refs: all of them.
       mask: which operands have tangents.
     """
     splits = [split for split, _ in each]
-    count, ends = len(splits[0].nonzero_out), sum(used.is_written for used in cells)
-    num_operands = len(primals[0].in_avals) - len(cells)
+    count, ends = len(splits[0].nonzero_out), sum(used.is_written for used in refs)
+    num_operands = len(primals[0].in_avals) - len(refs)
     slots: list[ShapedArray] = []
     places = [_take_slots(slots, p.out_avals[count : len(p.out_avals) - ends]) for p in primals]
-    used_operands, forwarded = _residual_operands(each, cells, num_operands)
+    used_operands, forwarded = _residual_operands(each, refs, num_operands)
     primal = tuple([
         _primal_branch(p, count, slots, own) for p, own in zip(primals, places, strict=True)
     ])  # fmt: skip
@@ -344,12 +344,12 @@ def _split_branches(
 
 
 def _residual_operands(
-    each: Sequence[tuple[Any, Sequence[UsedCell]]], cells: Sequence[UsedCell], num_operands: int
+    each: Sequence[tuple[Any, Sequence[UsedRef]]], refs: Sequence[UsedRef], num_operands: int
 ) -> tuple[list[list[int]], list[int]]:
-    """Return the numbers of the residuals of each branch among operands and all cells; and all."""
-    number = {used.cell: num_operands + i for i, used in enumerate(cells)}
+    """Return the numbers of the residuals of each branch among operands and references; and all."""
+    number = {used.ref: num_operands + i for i, used in enumerate(refs)}
     found = [
-        [number[own[k - num_operands].cell] if k >= num_operands else k for k in split.forwarded]
+        [number[own[k - num_operands].ref] if k >= num_operands else k for k in split.forwarded]
         for split, own in each
     ]
     return found, sorted({k for numbers in found for k in numbers if k >= 0})
@@ -415,16 +415,16 @@ def _cond_transpose(
     mask = nonzero(cts)
     known = [x for x in operands if type(x) is not xprim.Linear]
     given = where_true(cts, mask)
-    each = [with_cells(handle.transpose_jaxpr, br, linear, mask) for br in branches]
-    backward, cells = _with_joint_cells([(program, own) for (program, _), own in each])
+    each = [derive_with_refs(handle.transpose_jaxpr, br, linear, mask) for br in branches]
+    backward, refs = _with_joint_refs([(program, own) for (program, _), own in each])
     masks = [nonzero_out for (_, nonzero_out), _ in each]
     backward = _with_equal_results(backward, where_true(branches[0].in_avals, linear), masks)
-    values = given_values(cells)
+    values = read_refs(refs)
     if type(index) is xprim.ConcreteArray:
         results: Sequence[Any] = xprim.eval_closed(chosen(index, backward), *known, *given, *values)
     else:
         results = cond_p.bind(index, *known, *given, *values, branches=backward, **batching)
-    found = iter(written_values(cells, results))
+    found = iter(write_back_refs(refs, results))
     given_by_any = iter([any(mask) for mask in zip(*masks, strict=True)])
     return (
         xprim.Zero(index.aval),
@@ -474,33 +474,33 @@ def _with_equal_results(
     return tuple([of_branch(p, found) for p, found in zip(backward, each, strict=True)])
 
 
-def _with_joint_cells(
-    each: Sequence[tuple[ClosedJaxpr, Sequence[UsedCell]]],
-) -> tuple[Branches, Sequence[UsedCell]]:
-    """Return branches that get the values of all cells which some branch uses, and these.
+def _with_joint_refs(
+    each: Sequence[tuple[ClosedJaxpr, Sequence[UsedRef]]],
+) -> tuple[Branches, Sequence[UsedRef]]:
+    """Return branches that get the values of all references which some branch uses, and these.
 
     Args:
-      each: the branches, and the cells whose values are the last arguments of each.
+      each: the branches, and the references whose values are the last arguments of each.
     """
     writes: dict[Any, bool] = {}
     for used in [used for _, own in each for used in own]:
-        writes[used.cell] = writes.get(used.cell, False) or used.is_written
-    cells = [UsedCell(cell, is_written) for cell, is_written in writes.items()]
-    return tuple([_with_cells(br, own, cells) for br, own in each]), cells
+        writes[used.ref] = writes.get(used.ref, False) or used.is_written
+    refs = [UsedRef(ref, is_written) for ref, is_written in writes.items()]
+    return tuple([_add_refs(br, own, refs) for br, own in each]), refs
 
 
-def _with_cells(
-    branch: ClosedJaxpr, own: Sequence[UsedCell], cells: Sequence[UsedCell]
+def _add_refs(
+    branch: ClosedJaxpr, own: Sequence[UsedRef], refs: Sequence[UsedRef]
 ) -> ClosedJaxpr:
-    """Give a branch the values of more cells, which it gives on where another writes them."""
-    if not cells:
+    """Give a branch the values of more references, which it gives on where another writes them."""
+    if not refs:
         return branch
     jaxpr, count = branch.jaxpr, len(branch.in_avals) - len(own)
     end = len(jaxpr.outvars) - sum(used.is_written for used in own)
-    variables = {u.cell: v for u, v in zip(own, jaxpr.invars[count:], strict=True)}
-    ends = dict(zip([u.cell for u in own if u.is_written], jaxpr.outvars[end:], strict=True))
-    invars = [variables.get(u.cell) or xprim.Var(u.cell.aval) for u in cells]
-    outvars = [ends.get(u.cell, v) for u, v in zip(cells, invars, strict=True) if u.is_written]
+    variables = {u.ref: v for u, v in zip(own, jaxpr.invars[count:], strict=True)}
+    ends = dict(zip([u.ref for u in own if u.is_written], jaxpr.outvars[end:], strict=True))
+    invars = [variables.get(u.ref) or xprim.Var(u.ref.aval) for u in refs]
+    outvars = [ends.get(u.ref, v) for u, v in zip(refs, invars, strict=True) if u.is_written]
     return ClosedJaxpr(
         jaxpr.replace(
             invars=[*jaxpr.invars[:count], *invars], outvars=[*jaxpr.outvars[:end], *outvars]

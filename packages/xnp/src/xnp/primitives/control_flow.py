@@ -17,7 +17,7 @@ import xprim
 from xnp.primitives.table import bind, broadcasted, converted, reshaped
 from xprim import EAGER, ClosedJaxpr, Effect, Equation, Primitive, ShapedArray, Var, dtypes, state
 from xprim.contracts import BatchAxis, Builder, JVPHandle, names_of_platform
-from xprim.derived_cells import derive_once
+from xprim.derived_refs import derive_once
 from xprim.eager import results_are_checked
 from xprim.eager_costs import EQUATIONS_BEFORE_KERNEL, loop_steps_by_numpy, loop_work
 from xprim.errors import message

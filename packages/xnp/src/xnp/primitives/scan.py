@@ -26,7 +26,7 @@ from xprim import (
 )
 from xprim.calls import Programs, narrowed, nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
-from xprim.derived_cells import given_values, with_cells, written_values
+from xprim.derived_refs import derive_with_refs, read_refs, write_back_refs
 from xprim.errors import message
 from xprim.jaxpr import held_programs
 from xprim.kernels import Refusal
@@ -113,8 +113,8 @@ def _interleave(
 class _Split:
     """A body split into a primal and a linear one.
 
-    Rules inside may use cells. The values of those that they write are carried behind the carry,
-    the values of others are consts behind the consts.
+    Rules inside may use references. The values of those that they write are carried behind the
+    carry, the values of others are consts behind the consts.
 
     Attributes:
       primal: consts, carry, x -> carry, y, residuals of the step.
@@ -143,23 +143,25 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
 
     def linearized(mask: list[bool]) -> Any:
         wanted = [*mask, *[False] * num_ys]
-        found = with_cells(handle.linearize_jaxpr, jaxpr, [*const_mask, *mask, *x_mask], wanted)
+        found = derive_with_refs(
+            handle.linearize_jaxpr, jaxpr, [*const_mask, *mask, *x_mask], wanted
+        )
         return found, found[0].nonzero_out
 
-    (whole, cells), carry_mask, y_mask = grown_mask(linearized, nonzero(carry_dots))
-    written = [used.is_written for used in cells]
+    (whole, refs), carry_mask, y_mask = grown_mask(linearized, nonzero(carry_dots))
+    written = [used.is_written for used in refs]
     counts = (num_consts, num_carry, len(xs), sum(const_mask))
     split: _Split = derived(
         whole.primal, ("scan linearize", counts, tuple(carry_mask), tuple(written)),
         lambda: _split_body(whole, counts, carry_mask, written),
     )  # fmt: skip
-    consts, carry = _with_values(consts, carry, given_values(cells), written)
+    consts, carry = _with_values(consts, carry, read_refs(refs), written)
     results = _bind(
         *stop, *consts, *carry, *xs, jaxpr=split.primal, num_consts=len(consts),
         num_carry=len(carry), **options,
     )  # fmt: skip
     carry_out, ends, ys, stacked = split_at(results, num_carry, written.count(True), num_ys)
-    outs = written_values(cells, [*carry_out, *ys, *ends])
+    outs = write_back_refs(refs, [*carry_out, *ys, *ends])
     mask = [*carry_mask, *y_mask]
     if not any(mask):
         return outs, with_zeros(handle, outs, (), mask)
@@ -181,11 +183,11 @@ def _split_body(
     """Return the two bodies of a linearized one.
 
     Args:
-      split: the linearized body. The values of cells are its last arguments, and those that it
+      split: the linearized body. The values of references are its last arguments, and those that it
         writes its last results.
       counts: of the consts, the carry, the xs, and the consts with a tangent.
       carry_mask: which parts of the carry have one.
-      written: for each cell, whether it is written.
+      written: for each reference, whether it is written.
     """
     num_consts, num_carry, num_xs, num_const_dots = counts
     primal = split.primal.jaxpr
@@ -193,8 +195,8 @@ def _split_body(
     extra = iter(primal.outvars[split.num_results : end])
     atoms = [primal.invars[k] if k >= 0 else next(extra) for k in split.forwarded]
     atoms, linear = _before_repeats(primal, atoms, split.linear)
-    consts, carry, xs, cells = split_at(primal.invars, num_consts, num_carry, num_xs)
-    consts, carry = _with_values(consts, carry, cells, written)
+    consts, carry, xs, refs = split_at(primal.invars, num_consts, num_carry, num_xs)
+    consts, carry = _with_values(consts, carry, refs, written)
     body = ClosedJaxpr(primal.replace(invars=[*consts, *carry, *xs]), split.primal.consts)
     const_place, x_place = [{v: i for i, v in enumerate(part)} for part in (consts, xs)]
     known = _known_from_consts(body.jaxpr, len(consts))
@@ -246,7 +248,7 @@ def _before_repeats(
 def _with_values(
     consts: list[Any], carry: list[Any], values: Sequence[Any], written: list[bool]
 ) -> tuple[list[Any], list[Any]]:
-    """Return the consts and the carry with the values of cells behind them."""
+    """Return the consts and the carry with the values of references behind them."""
     return [*consts, *_others(values, written)], [*carry, *where_true(values, written)]
 
 
@@ -338,16 +340,16 @@ def _transpose(
     carry_cts, y_cts = split_at(cts, num_carry)
     y_mask = nonzero(y_cts)
     masks = (tuple(const_linear), tuple(x_linear), tuple(y_mask))
-    (body, _), cells = with_cells(
+    (body, _), refs = derive_with_refs(
         handle.transpose_jaxpr, jaxpr, [*const_linear, *[True] * num_carry, *x_linear],
         [*[True] * num_carry, *y_mask], True,
     )  # fmt: skip
-    written = [used.is_written for used in cells]
+    written = [used.is_written for used in refs]
     backward = derived(
         body, ("scan transpose", num_carry, num_consts, *masks),
         lambda: _backward_body(body, jaxpr, const_linear, num_carry, x_linear, y_mask, written),
     )  # fmt: skip
-    values = given_values(cells)
+    values = read_refs(refs)
     sums = body.out_avals[: const_linear.count(True)]  # each in the type of its terms
     results = _bind(
         *stop,
@@ -364,7 +366,7 @@ def _transpose(
     )  # fmt: skip
     cts_there, ends, x_cts = split_at(results, len(sums) + num_carry, written.count(True))
     # a cotangent of each part of the carry is there, but that of a known one is not asked for
-    found = iter(written_values(cells, [*cts_there, *x_cts, *ends]))
+    found = iter(write_back_refs(refs, [*cts_there, *x_cts, *ends]))
     there = [*const_linear, *[True] * num_carry, *x_linear]
     return _where_linear(operands, [next(found) if t else None for t in there])
 
@@ -400,7 +402,7 @@ def _backward_body(
 ) -> ClosedJaxpr:  # fmt: skip
     """Return (residual consts), (const cts, carry cts), (residual xs, y cts) -> cts, x cts.
 
-    `body` is the transpose of `jaxpr`, and `written` says of each cell that it uses whether it
+    `body` is the transpose of `jaxpr`, and `written` says of each reference that it uses whether it
     writes it. The values of those that it does are in the carry behind the cotangents, those of the
     others are consts.
     """
@@ -426,10 +428,10 @@ def _backward_body(
     consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
     ys = jaxpr.out_avals[num_carry:]
     sum_avals = body.out_avals[: const_linear.count(True)]
-    cells = body.in_avals[len(body.in_avals) - len(written) :]
+    refs = body.in_avals[len(body.in_avals) - len(written) :]
     avals = [
-        *_others(consts, const_linear), *_others(cells, written), *sum_avals,
-        *[cotangent(a.strong()) for a in carry], *where_true(cells, written),
+        *_others(consts, const_linear), *_others(refs, written), *sum_avals,
+        *[cotangent(a.strong()) for a in carry], *where_true(refs, written),
         *_others(xs, x_linear),
         *[cotangent(a.strong()) for a in where_true(ys, y_mask)],
     ]  # fmt: skip

@@ -1,12 +1,12 @@
-"""Cells: places for one value each that programs read and write.
+"""References: places for one value each that programs read and write.
 
-A cell belongs to the trace under which it was made, and holds a value of that trace: for as long as
-that trace is the current one, reading and writing it are nothing more than that. A program that
-is staged while a cell of outside is used gets its value as one more argument and gives the next
-one as one more result, so programs stay functions, and every transformation of programs works
-as it is. `CellUse` says so to who stages; who knows nothing of cells may let them be read.
+A reference belongs to the trace under which it was made, and holds a value of that trace: for as
+long as that trace is the current one, reading and writing it are nothing more than that. A program
+that is staged while an outer reference is used gets its value as one more argument and gives the
+next one as one more result, so programs stay functions, and every transformation of programs works
+as it is. `RefUse` says so to who stages; who knows nothing of references may let them be read.
 
-Under a trace that only interprets (a derivative, a batch) the cell of outside is read as any
+Under a trace that only interprets (a derivative, a batch) the outer reference is read as any
 value that is closed over. What is written goes outside, too, so it must not depend on what is
 differentiated or batched.
 """
@@ -19,14 +19,14 @@ from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.contracts import BatchAxis
-from xprim.derived_cells import CellUse
+from xprim.derived_refs import RefUse
 from xprim.errors import message
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped, undefined
 from xprim.sharded_types import reshard_as
 from xprim.trace import Trace, Tracer
 
-__all__ = ["AbstractRef", "Cell", "CellUse"]
+__all__ = ["AbstractRef", "BaseRef", "RefUse"]
 
 __dir__ = __all__.copy
 
@@ -64,7 +64,7 @@ class AbstractRef:
         return f"Ref{{{self.inner_aval.str_long()}}}"
 
 
-class Cell:
+class BaseRef:
     """A place for one value, which programs read and write.
 
     Args:
@@ -85,7 +85,7 @@ class Cell:
         "ended_by",
     )
 
-    kind = "Cell"
+    kind = "BaseRef"
     """What errors call it."""
 
     def __init__(self, value: Array) -> None:
@@ -99,10 +99,10 @@ class Cell:
 
     @classmethod
     def argument(cls, value: Array) -> Any:
-        """Return the cell that stands, in a program, for one that is passed to it."""
-        cell = cls(value)
-        cell._is_argument = True
-        return cell
+        """Return the reference that stands, in a program, for one that is passed to it."""
+        ref = cls(value)
+        ref._is_argument = True
+        return ref
 
     @property
     def is_of_evaluation(self) -> bool:
@@ -136,7 +136,7 @@ class Cell:
             value = reshard_as(value, self.aval)
         trace: Trace | None = state.trace
         while trace is not None and self._owner is not _owner(trace):
-            if trace.cells is not None:
+            if trace.refs is not None:
                 use = self._use(trace)
                 use.now, use.is_written = value, True
                 return
@@ -148,7 +148,7 @@ class Cell:
         self._value, self._is_shared = value, is_shared
 
     def end(self, how: str) -> Array:
-        """Return the value, and make every later use of the cell an error.
+        """Return the value, and make every later use of the reference an error.
 
         Args:
           how: what was done with it, for the errors of later uses.
@@ -178,18 +178,18 @@ class Cell:
 
     def _value_under(self, trace: Trace | None) -> Array:
         while trace is not None and self._owner is not _owner(trace):
-            if trace.cells is not None:
+            if trace.refs is not None:
                 return self._use(trace).now  # type: ignore[no-any-return]
             trace = trace.parent
         if trace is None or self.ended_by:
             raise self._gone()
         return self._value
 
-    def _use(self, trace: Any) -> CellUse:
+    def _use(self, trace: Any) -> RefUse:
         """Return how the program of a trace uses this, which begins now if it has not."""
-        found: CellUse | None = trace.cells.get(self)
+        found: RefUse | None = trace.refs.get(self)
         if found is None:
-            found = trace.cells[self] = trace.cell_use(self, self._value_under(trace.parent))
+            found = trace.refs[self] = trace.use_ref(self, self._value_under(trace.parent))
         return found
 
     def _of_outside(self, trace: Trace, value: Tracer) -> Array:
