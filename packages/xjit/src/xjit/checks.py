@@ -18,8 +18,8 @@ from xjit._devices import process_count
 from xjit.dispatch.placement import Placement
 from xjit.dispatch.program import Program, program_of
 from xprim import ClosedJaxpr, ConcreteArray, config
-from xprim.eager import fault_in, results_are_checked
 from xprim.errors import message
+from xprim.strict_options import fault_in, results_are_checked
 from xtree.namespaces import late_import
 
 __all__ = ()

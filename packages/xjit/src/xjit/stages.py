@@ -49,11 +49,11 @@ from xjit.sharding.shardings import (
 )
 from xjit.sharding.typed import described
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, config
-from xprim.eager import results_are_checked
 from xprim.errors import message
 from xprim.key_uses import Used, note_call
 from xprim.requirements import require
 from xprim.sharded_types import whole
+from xprim.strict_options import results_are_checked
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
 from xtree.namespaces import late_import

@@ -22,7 +22,7 @@ moved_modules(__name__, """
         calls: batch_dimension
         config: thread_state
         config_object: scopes
-        eager: backend finite largest_arrays
+        eager: backend largest_arrays
         errors: check_sites descriptions unknown_attributes
         function_keys: argument_keys captured_state
         jaxpr: jaxpr_text
@@ -30,7 +30,7 @@ moved_modules(__name__, """
         memory: host_memory
         requirements: static_sizes
         runtime_options: cache_options
-        strict_options: seldom_options
+        strict_options: finite seldom_options
         transformed: callables optional_transforms
 """)  # fmt: skip
 

@@ -11,25 +11,23 @@ from typing import Any, Protocol
 import numpy as np
 
 import xprim
-from xprim import config, dtypes
+from xprim import config
 from xprim.array import Array, ConcreteArray, from_numpy
 from xprim.avals import ShapedArray
 from xprim.config import ThreadState, state
-from xprim.errors import MixedMemoryError, XStackRuntimeError
+from xprim.errors import MixedMemoryError
 from xprim.jaxpr import ClosedJaxpr
 from xprim.memory import bytes_of, in_bytes, refused
 from xprim.primitive import NotNumbersError, Primitive
-from xprim.rules import BACKWARD
 from xprim.sharded_types import is_uncommitted, operands_on_host
-from xprim.source import capture, describe, file_name, is_hidden
-from xprim.strict_options import arguments_of_caller, no_execution
+from xprim.source import file_name, is_hidden
+from xprim.strict_options import check_finite, no_execution
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
 from xtree.errors import message
 
 __all__ = [
-    "SMALL", "largest_arrays", "execution_refused", "fault_in", "range_text", "results_are_checked",
-    "HOST", "Backend", "HostBackend", "EAGER", "EAGER_ON_HOST", "install_backend",
-    "lending_device",
+    "SMALL", "largest_arrays", "HOST", "Backend", "HostBackend", "EAGER", "EAGER_ON_HOST",
+    "install_backend", "lending_device",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -100,134 +98,6 @@ def _is_held(x: ConcreteArray) -> bool:
     except Exception:  # what stands for a buffer that is gone, or one that failed
         return False
     return True
-
-
-# ---------------------------------------------------------------------------------------- finite
-# `debug_nans` and `debug_infs`: refuse a result that holds a NaN or an infinity.
-#
-# Evaluation asks here about every result once one of these options was used in the process;
-# before, it costs two attribute look-ups. So the error names the first operation that made a bad
-# value.
-
-_values, _finite_nans, _finite_infs = config.values, config.debug_nans, config.debug_infs
-_INFINITY = "an infinity"
-
-
-def results_are_checked() -> bool:
-    """Return whether an option asks for the result of each operation to be looked at."""
-    return (_finite_nans.used or _finite_infs.used) and bool(
-        _values.debug_nans or _values.debug_infs
-    )
-
-
-def fault_in(x: np.ndarray[Any, Any]) -> str:
-    """Return what the options forbid and an array holds: a NaN, an infinity or nothing."""
-    if not dtypes.is_inexact(x.dtype):
-        return ""
-    if _values.debug_nans and np.isnan(x).any():
-        return "a NaN"
-    if _values.debug_infs and np.isinf(x).any():
-        return _INFINITY
-    return ""
-
-
-def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
-    """Raise where a result of an operation holds what the options forbid.
-
-    An infinity is no fault of an operation that was given one: constants such as the one that a
-    maximum begins with go through conversions and comparisons. Neither is an array of nothing but
-    NaN that the library makes of a constant, to choose it where a function is not defined: what
-    counts is whether it is chosen.
-
-    Args:
-      name: of the operation.
-      operands: concrete arrays.
-      results: concrete arrays or ndarrays.
-
-    Raises:
-      FloatingPointError: naming the operation, its operands and the user's line.
-      XStackRuntimeError: nothing is to be computed.
-    """
-    if no_execution.value:
-        raise execution_refused(name)
-    if not results_are_checked():
-        return
-    for x in results:
-        fault = fault_in(_elements_of(x))
-        if fault and not _is_no_fault(name, fault, operands, _elements_of(x)):
-            raise FloatingPointError(message(
-                name, f"{fault} was computed.",
-                got=_made_by(name, fault, operands, _elements_of(x)),
-                where=describe(state.source or capture()),
-            ))  # fmt: skip
-
-
-def _made_by(name: str, fault: str, operands: Sequence[Any], result: np.ndarray[Any, Any]) -> str:
-    """Return the operation, the ranges of its operands, the element and the pass."""
-    kinds = [f"{x.aval.str_long()}{_range_of(_elements_of(x))}" for x in operands]
-    bad = np.isinf(result) if fault == _INFINITY else np.isnan(result)
-    parts = [f"{name}({', '.join(kinds)})"]
-    if result.ndim:
-        index = [int(i) for i in np.unravel_index(int(bad.argmax()), result.shape)]
-        parts.append(f"element {index} of shape {list(result.shape)}")
-    if BACKWARD in state.name_stack:
-        parts.append("in the backward pass")
-    return ", ".join(parts)
-
-
-def _range_of(x: np.ndarray[Any, Any]) -> str:
-    if not dtypes.is_inexact(x.dtype) or not x.size:
-        return ""
-    size = np.abs(x) if np.iscomplexobj(x) else x.astype(np.float64)
-    numbers = size[~np.isnan(size)]
-    return f" {range_text(numbers.min(), numbers.max())}" if numbers.size else " of NaN alone"
-
-
-def range_text(low: float, high: float) -> str:
-    """Return what errors say of the least and the largest value of an operand, NaN left out."""
-    if low > high:
-        return "of NaN alone"
-    return f"of {low:g}" if low == high else f"from {low:g} to {high:g}"
-
-
-def _is_no_fault(name: str, fault: str, operands: Sequence[Any], result: Any) -> bool:
-    given = [_elements_of(x) for x in operands]
-    if fault == _INFINITY:
-        return any(map(_is_infinite, given))
-    return (
-        name != "select_n"
-        and any(map(_is_nothing_but_nan, given))
-        and _is_nothing_but_nan(result)
-        and not any(map(_has_nan, map(_elements, arguments_of_caller())))
-    )
-
-
-def _elements(x: Any) -> Any:
-    return _elements_of(x) if isinstance(x, ConcreteArray | np.ndarray) else np.asarray(x)
-
-
-def _is_nothing_but_nan(x: Any) -> bool:
-    return _has_nan(x) and bool(np.isnan(x).all())
-
-
-def _has_nan(x: Any) -> bool:
-    return dtypes.is_inexact(x.dtype) and bool(np.isnan(x).any())
-
-
-def execution_refused(name: str) -> XStackRuntimeError:
-    """Return the error of a computation where `no_execution` is set."""
-    return XStackRuntimeError(message(
-        name, "something is computed where config.no_execution is set.",
-        where=describe(state.source or capture()),
-    ))  # fmt: skip
-
-
-def _elements_of(x: Any) -> np.ndarray[Any, Any]:
-    return x.to_stored() if isinstance(x, ConcreteArray) else x
-
-
-def _is_infinite(x: np.ndarray[Any, Any]) -> bool:
-    return dtypes.is_inexact(x.dtype) and bool(np.isinf(x).any())
 
 
 # --------------------------------------------------------------------------------------- backend

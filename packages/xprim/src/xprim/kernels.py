@@ -34,7 +34,7 @@ from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.config import state
-from xprim.eager import EAGER, results_are_checked
+from xprim.eager import EAGER
 from xprim.eager_costs import HUGE, READ_AT_ONCE
 from xprim.errors import ImpureRuleError, XStackError, message, place_of
 from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
@@ -42,7 +42,7 @@ from xprim.jaxpr_passes import dead_code_removed, first_difference
 from xprim.primitive import Primitive
 from xprim.rules import NumpyCall, Operand
 from xprim.staging import trace_to_closed
-from xprim.strict_options import no_execution
+from xprim.strict_options import no_execution, results_are_checked
 from xtree.generated_code import define_function
 from xtree.interning import forkable_rlock, remember
 from xtree.namespaces import late_import

@@ -16,14 +16,17 @@ import numpy as np
 import xtree
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
-from xprim.config import Option, define
-from xprim.source import is_hidden
+from xprim.config import Option, define, state
+from xprim.errors import XStackRuntimeError, message
+from xprim.rules import BACKWARD
+from xprim.source import capture, describe, is_hidden
 from xtree.namespaces import late_import
 
 __all__ = [
     "enable_custom_prng", "first_compile_level", "host_kernels", "no_execution", "no_tracing",
     "are_passed_by_caller", "arguments_of_caller", "calls_its_function", "keep_no_kernel",
-    "times_let_pass", "logging_level",
+    "times_let_pass", "logging_level", "check_finite", "execution_refused", "fault_in",
+    "range_text", "results_are_checked",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -228,6 +231,121 @@ def _is_as(aval: Operand, operand: Operand) -> bool:
     # An operand may have been reshaped before dtypes are compared.
     return wanted == kind and (sizes is None or sizes == shape
                                or math.prod(sizes) == math.prod(shape))  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- finite
+# `debug_nans` and `debug_infs`: refuse a result that holds a NaN or an infinity.
+#
+# Evaluation calls `check_finite` for every result once one of these options was used in the
+# process; before, it costs two attribute look-ups. So the error names the first operation that made
+# a bad value.
+
+_values = config.values
+_INFINITY = "an infinity"
+
+
+def results_are_checked() -> bool:
+    """Return whether an option asks for the result of each operation to be looked at."""
+    return (config.debug_nans.used or config.debug_infs.used) and bool(
+        _values.debug_nans or _values.debug_infs
+    )
+
+
+def fault_in(x: np.ndarray[Any, Any]) -> str:
+    """Return what the options forbid and an array holds: a NaN, an infinity or nothing."""
+    if _values.debug_nans and _any(np.isnan, x):
+        return "a NaN"
+    return _INFINITY if _values.debug_infs and _any(np.isinf, x) else ""
+
+
+def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    """Raise where a result of an operation holds what the options forbid.
+
+    An infinity is no fault of an operation that was given one: constants such as the one that a
+    maximum begins with go through conversions and comparisons. Neither is an array of nothing but
+    NaN that the library makes of a constant, to choose it where a function is not defined: what
+    counts is whether it is chosen.
+
+    Args:
+      name: of the operation.
+      operands: concrete arrays.
+      results: concrete arrays or ndarrays.
+
+    Raises:
+      FloatingPointError: naming the operation, its operands and the user's line.
+      XStackRuntimeError: nothing is to be computed.
+    """
+    if no_execution.value:
+        raise execution_refused(name)
+    if not results_are_checked():
+        return
+    given = [_elements(x) for x in operands]
+    for result in map(_elements, results):
+        fault = fault_in(result)
+        if fault and not _is_expected(name, fault, given, result):
+            raise FloatingPointError(message(
+                name, f"{fault} was computed.", got=_made_by(name, fault, operands, result),
+                where=describe(state.source or capture()),
+            ))  # fmt: skip
+
+
+def execution_refused(name: str) -> XStackRuntimeError:
+    """Return the error of a computation where `no_execution` is set."""
+    return XStackRuntimeError(message(
+        name, "something is computed where config.no_execution is set.",
+        where=describe(state.source or capture()),
+    ))  # fmt: skip
+
+
+def range_text(low: float, high: float) -> str:
+    """Return what errors say of the least and the largest value of an operand, NaN left out."""
+    if low > high:
+        return "of NaN alone"
+    return f"of {low:g}" if low == high else f"from {low:g} to {high:g}"
+
+
+def _made_by(name: str, fault: str, operands: Sequence[Any], result: np.ndarray[Any, Any]) -> str:
+    """Return the operation, the ranges of its operands, the element and the pass."""
+    kinds = [f"{x.aval.str_long()}{_range_of(_elements(x))}" for x in operands]
+    bad = np.isinf(result) if fault == _INFINITY else np.isnan(result)
+    parts = [f"{name}({', '.join(kinds)})"]
+    if result.ndim:
+        index = [int(i) for i in np.unravel_index(int(bad.argmax()), result.shape)]
+        parts.append(f"element {index} of shape {list(result.shape)}")
+    if BACKWARD in state.name_stack:
+        parts.append("in the backward pass")
+    return ", ".join(parts)
+
+
+def _range_of(x: np.ndarray[Any, Any]) -> str:
+    if not dtypes.is_inexact(x.dtype) or not x.size:
+        return ""
+    size = np.abs(x) if np.iscomplexobj(x) else x.astype(np.float64)
+    numbers = size[~np.isnan(size)]
+    return f" {range_text(numbers.min(), numbers.max())}" if numbers.size else " of NaN alone"
+
+
+def _is_expected(name: str, fault: str, given: Sequence[Any], result: Any) -> bool:
+    if fault == _INFINITY:
+        return any(_any(np.isinf, x) for x in given)
+    return (
+        name != "select_n"
+        and any(map(_is_nan_alone, given))
+        and _is_nan_alone(result)
+        and not any(_any(np.isnan, _elements(x)) for x in arguments_of_caller())
+    )
+
+
+def _elements(x: Any) -> np.ndarray[Any, Any]:
+    return x.to_stored() if isinstance(x, ConcreteArray) else np.asarray(x)
+
+
+def _any(test: Callable[[Any], Any], x: np.ndarray[Any, Any]) -> bool:
+    return dtypes.is_inexact(x.dtype) and bool(test(x).any())
+
+
+def _is_nan_alone(x: np.ndarray[Any, Any]) -> bool:
+    return _any(np.isnan, x) and bool(np.isnan(x).all())
 
 
 # ------------------------------------------------------------------------------------ logging_level

@@ -23,10 +23,10 @@ from xjit.checkify._checkify import State, is_infinite, moves_elements, no_failu
 from xjit.dispatch.jit import jit
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage
-from xprim.eager import range_text
 from xprim.jaxpr import interpret, subjaxprs
 from xprim.requirements import CheckSite
 from xprim.rules import BACKWARD
+from xprim.strict_options import range_text
 from xprim.tracebacks import boundary
 from xprim.transformed import as_arrays, check_function
 from xtree.records import Record, set_once

@@ -45,11 +45,11 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import call_rules
-from xprim.eager import results_are_checked
 from xprim.errors import message
 from xprim.function_keys import describe_function
 from xprim.key_uses import check_program, note_call
 from xprim.refs import RefUse
+from xprim.strict_options import results_are_checked
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import unchangeable
 

@@ -24,12 +24,11 @@ from xjit.dispatch.transfer import copy_there, device_put_p, placed, put, put_ov
 from xjit.sharding.shardings import device_named_by, sharding_named_by
 from xnp.lax import copy_p
 from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, config, shaped_array, state
-from xprim.eager import results_are_checked
 from xprim.eager_costs import SMALL, WORTH_COMPILING, saved_time
 from xprim.jaxpr import memo_of, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.static_keys import params_key
-from xprim.strict_options import no_execution
+from xprim.strict_options import no_execution, results_are_checked
 
 __all__ = ()
 

@@ -47,12 +47,12 @@ from xjit.xla_workarounds.fusion import keep_barriers
 from xprim import EAGER_ON_HOST, ClosedJaxpr, ConcreteArray, config, eval_closed, from_stored, state
 from xprim.array import is_shared
 from xprim.avals import MemorySpace
-from xprim.eager import SMALL, execution_refused
+from xprim.eager import SMALL
 from xprim.errors import XStackRuntimeError, message
 from xprim.key_uses import Used, marks_of
 from xprim.memory import bytes_of
 from xprim.source import describe
-from xprim.strict_options import no_execution
+from xprim.strict_options import execution_refused, no_execution
 
 __all__ = ["DeviceKernel", "Program", "program_of"]
 

@@ -37,8 +37,9 @@ from xprim import (
     shaped_array,
     source,
     state,
+    strict_options,
 )
-from xprim.eager import EAGER, results_are_checked
+from xprim.eager import EAGER
 from xprim.eager_costs import SMALL, WORTH_COMPILING, passes_time
 from xprim.errors import (
     ArgumentError,
@@ -900,7 +901,7 @@ def program_kernel(
         return None
     if dtype is None and not scalars_keep_their_values(operands):
         return None
-    if not EAGER.backend.compiles or results_are_checked():
+    if not EAGER.backend.compiles or strict_options.results_are_checked():
         return None
     arrays = _arrays_that_fit(operands, dtype)
     sizes = [v for v in statics if type(v) is int]  # of results, maybe

@@ -18,9 +18,10 @@ from xnp.placing import computed_as, placed
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers, check_room
 from xnp.primitives.table import bind, broadcasted, reshaped, selected
 from xprim import Array, ConcreteArray, config, dtypes, from_numpy, scalar_array, state
-from xprim.eager import EAGER, results_are_checked
+from xprim.eager import EAGER
 from xprim.errors import message
 from xprim.kernels import numpy_operand
+from xprim.strict_options import results_are_checked
 from xprim.tracebacks import boundary
 from xtree.namespaces import late_import
 

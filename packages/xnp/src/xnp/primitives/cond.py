@@ -489,9 +489,7 @@ def _with_joint_refs(
     return tuple([_add_refs(br, own, refs) for br, own in each]), refs
 
 
-def _add_refs(
-    branch: ClosedJaxpr, own: Sequence[UsedRef], refs: Sequence[UsedRef]
-) -> ClosedJaxpr:
+def _add_refs(branch: ClosedJaxpr, own: Sequence[UsedRef], refs: Sequence[UsedRef]) -> ClosedJaxpr:
     """Give a branch the values of more references, which it gives on where another writes them."""
     if not refs:
         return branch

@@ -18,13 +18,13 @@ from xnp.primitives.table import bind, broadcasted, converted, reshaped
 from xprim import EAGER, ClosedJaxpr, Effect, Equation, Primitive, ShapedArray, Var, dtypes, state
 from xprim.contracts import BatchAxis, Builder, JVPHandle, names_of_platform
 from xprim.derived_refs import derive_once
-from xprim.eager import results_are_checked
 from xprim.eager_costs import EQUATIONS_BEFORE_KERNEL, loop_steps_by_numpy, loop_work
 from xprim.errors import message
 from xprim.jaxpr import held_programs, interpret, program_of_equation
 from xprim.kernels import Kernel, ProgramKernels, Refusal, numpy_function
 from xprim.requirements import CheckSite, require
 from xprim.static_keys import params_key
+from xprim.strict_options import results_are_checked
 
 __all__ = ()
 
