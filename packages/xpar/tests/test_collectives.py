@@ -67,10 +67,10 @@ def _operators(monkeypatch):
     if Array.__gt__ is object.__gt__:
         monkeypatch.setattr(Array, "__gt__", lambda x, y: ours_compare(x), raising=False)
     if not hasattr(Array, "__getitem__"):
-        from xnp.primitives.table import reshaped, sliced
+        from xnp.primitives.table import reshape, slice_dim
 
         monkeypatch.setattr(
-            Array, "__getitem__", lambda x, i: reshaped(sliced(x, 0, i, i + 1), x.shape[1:]),
+            Array, "__getitem__", lambda x, i: reshape(slice_dim(x, 0, i, i + 1), x.shape[1:]),
             raising=False,
         )  # fmt: skip
 

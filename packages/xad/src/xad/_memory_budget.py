@@ -26,7 +26,7 @@ from typing import Any
 import xprim
 from xad._checkpoint import CONTRACTIONS
 from xad.tangents import is_differentiable
-from xnp.primitives.table import concatenated, reshaped, sliced
+from xnp.primitives.table import join, reshape, slice_dim
 from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var, eval_closed
 from xprim.eager_costs import count_equation
 from xprim.errors import described, message
@@ -695,10 +695,10 @@ def _scan_parts(
     ys: Sequence[Any]
     ys_of_parts = []
     for start, turns, steps in parts[::-1] if reverse else parts:
-        elements = [sliced(x, 0, start, start + turns * steps) for x in xs]
+        elements = [slice_dim(x, 0, start, start + turns * steps) for x in xs]
         body = jaxpr
         if steps > 1:
-            elements = [reshaped(x, (turns, steps, *x.aval.shape[1:])) for x in elements]
+            elements = [reshape(x, (turns, steps, *x.aval.shape[1:])) for x in elements]
             body = jaxpr.derived(_turn, num_consts, num_carry, steps, reverse)
         results = xprim.get_primitive("scan").bind(
             *consts, *carry, *elements, jaxpr=body, length=turns, num_consts=num_consts,
@@ -706,10 +706,10 @@ def _scan_parts(
         )  # fmt: skip
         carry, ys = results[:num_carry], results[num_carry:]
         if steps > 1:
-            ys = [reshaped(y, (turns * steps, *y.aval.shape[2:])) for y in ys]
+            ys = [reshape(y, (turns * steps, *y.aval.shape[2:])) for y in ys]
         ys_of_parts.append(ys)
     in_order = ys_of_parts[::-1] if reverse else ys_of_parts
-    return (*carry, *[concatenated(ys, 0) for ys in zip(*in_order, strict=True)])
+    return (*carry, *[join(ys, 0) for ys in zip(*in_order, strict=True)])
 
 
 def _turn(
@@ -723,11 +723,11 @@ def _turn(
         carry: Sequence[Any] = args[num_consts:known]
         ys: list[Sequence[Any]] = [()] * steps
         for i in range(steps - 1, -1, -1) if reverse else range(steps):
-            elements = [reshaped(sliced(x, 0, i, i + 1), x.aval.shape[1:]) for x in groups]
+            elements = [reshape(slice_dim(x, 0, i, i + 1), x.aval.shape[1:]) for x in groups]
             results = eval_closed(jaxpr, *consts, *carry, *elements)
             carry, ys[i] = results[:num_carry], results[num_carry:]
-        rows = [[reshaped(y, (1, *y.aval.shape)) for y in each] for each in zip(*ys, strict=True)]
-        return [*carry, *[concatenated(each, 0) for each in rows]]
+        rows = [[reshape(y, (1, *y.aval.shape)) for y in each] for each in zip(*ys, strict=True)]
+        return [*carry, *[join(each, 0) for each in rows]]
 
     avals = [with_dimension(a, 0, steps) for a in jaxpr.in_avals[known:]]
     return xprim.trace_to_closed(run, [*jaxpr.in_avals[:known], *avals], name=jaxpr.jaxpr.name)

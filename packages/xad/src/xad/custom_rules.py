@@ -21,7 +21,7 @@ from xad.tangents import (
     zeros_of,
 )
 from xnp.lax import stop_gradient_p
-from xnp.primitives.table import converted
+from xnp.primitives.table import convert
 from xprim import (
     ELEMENTWISE,
     BackwardRule,
@@ -357,7 +357,7 @@ def _cotangent_for(value: Any, aval: ShapedArray) -> Any:
         return value
     if dtypes.is_complex(dtype) and not dtypes.is_complex(aval.dtype):
         return value  # raises an error later
-    return converted(as_array(value), aval.dtype)
+    return convert(as_array(value), aval.dtype)
 
 
 _OTHERWISE = {

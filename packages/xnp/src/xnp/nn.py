@@ -31,7 +31,7 @@ from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, axis_of, cast, dispatched, inexact, promoted, wide
 from xnp.numpy.reductions import mask_of, static_axis
 from xnp.placing import placed
-from xnp.primitives.table import bind, broadcasted, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, scalar_like, select
 from xprim import Array, axis_size, dtypes, get_primitive, promotion
 from xprim.errors import message
 from xprim.requirements import require, require_choice, static_int
@@ -143,7 +143,7 @@ def relu(x: ArrayLike) -> Array:
     """
     x = _ordered("relu", x, floating=False)
     zero = scalar_like(x, 0)
-    return selected(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
+    return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
 
 @dispatched(1)
@@ -168,7 +168,7 @@ def relu6(x: ArrayLike) -> Array:
     """
     x = _ordered("relu6", x)
     six = scalar_like(x, 6)
-    return selected(bind("ge", x, six), six, relu(x))
+    return select(bind("ge", x, six), six, relu(x))
 
 
 @dispatched(1)
@@ -402,8 +402,8 @@ def hard_silu(x: ArrayLike) -> Array:
 
 def _hard_silu(x: Any) -> Array:
     inner = bind("lt", bind("abs", x), scalar_like(x, 3))
-    middle = selected(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
-    return selected(inner, middle * hard_sigmoid(middle), relu(x))
+    middle = select(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
+    return select(inner, middle * hard_sigmoid(middle), relu(x))
 
 
 hard_swish = hard_silu
@@ -411,7 +411,7 @@ hard_swish = hard_silu
 
 def _expm1_below_zero(x: Any) -> Array:
     """Return e^x - 1 for x < 0; where x is above zero, the value at 0, so that none overflows."""
-    return bind("expm1", selected(bind("gt", x, scalar_like(x, 0)), scalar_like(x, 0), x))
+    return bind("expm1", select(bind("gt", x, scalar_like(x, 0)), scalar_like(x, 0), x))
 
 
 @dispatched(2)
@@ -1081,7 +1081,7 @@ def logmeanexp(
     """
     (x,) = inexact("logmeanexp", x)
     mask = cast(array_of(True if where is None else where, "logmeanexp"), dtypes.bool_)
-    count = xn.sum(broadcasted(mask, x.aval.shape), axis, x.dtype, keepdims=keepdims)
+    count = xn.sum(broadcast_to(mask, x.aval.shape), axis, x.dtype, keepdims=keepdims)
     total: Array = logsumexp(x, axis, keepdims=keepdims, where=where)
     return total - xn.log(count)
 

@@ -17,7 +17,7 @@ from xnp.lax import ScatterDimensionNumbers, slicing
 from xnp.numpy import reductions
 from xnp.numpy.dispatch import array_of, cast
 from xnp.placing import placed
-from xnp.primitives.table import bind, broadcasted, filled, reshaped
+from xnp.primitives.table import bind, broadcast_to, fill, reshape
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
 from xprim.requirements import require, static_int
@@ -151,7 +151,7 @@ class _Join:
         x, ids = self._operands(data, segment_ids)
         count = self._count(num_segments, ids)
         neutral = self.neutral(x.aval.dtype)
-        rows, columns = ids.aval.shape[0], reshaped(ids, (*ids.aval.shape, 1))
+        rows, columns = ids.aval.shape[0], reshape(ids, (*ids.aval.shape, 1))
         shape: tuple[int, ...] = (count, *x.aval.shape[1:])
         if bucket_size is not None:
             size = static_int(bucket_size, self.name, "bucket_size")
@@ -163,7 +163,7 @@ class _Join:
         window = tuple(range(1, x.aval.ndim))
         numbers = ScatterDimensionNumbers(window, tuple(range(places)), tuple(range(places)))
         result = self.scatter(
-            filled(shape, neutral, x.aval.dtype), columns, x, numbers,
+            fill(shape, neutral, x.aval.dtype), columns, x, numbers,
             indices_are_sorted=is_sorted, unique_indices=is_unique,
             mode="drop" if mode is None else mode,
         )  # fmt: skip
@@ -178,7 +178,7 @@ class _Join:
             "the numbers of segments must be integers.", got={"segment_ids": ids}, error=TypeError,
         )  # fmt: skip
         if ids.aval.ndim == 1 and x.aval.shape[:1] in ((), (1,)):
-            x = broadcasted(x, (*ids.aval.shape, *x.aval.shape[1:]))
+            x = broadcast_to(x, (*ids.aval.shape, *x.aval.shape[1:]))
         require(
             ids.aval.ndim == 1 and x.aval.shape[:1] == ids.aval.shape, self.name,
             "there must be a segment for each row of the data.",

@@ -23,7 +23,7 @@ from xjit.sharding.rules import axis_uses, recast
 from xjit.sharding.shardings import NamedSharding, PartitionSpec, axes_of, check_axis_names
 from xjit.sharding.typed import typed_as
 from xnp import lax
-from xnp.primitives.table import filled, mul, scalar_like
+from xnp.primitives.table import fill, mul, scalar_like
 from xpar import collectives
 from xpar.collectives import axes_brought, axis_names as names_in, checked_axes, type_of_members
 from xprim import Array, ClosedJaxpr, Primitive, ShapedArray, Tracer, config, source, state
@@ -659,7 +659,7 @@ def check_member(handle: ChecksHandle, jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """Return the program of a member with checks, which begins with none that failed."""
 
     def member(*pieces: Any) -> Any:
-        nothing = [filled(a.shape, 0, a.dtype) for a in handle.avals]
+        nothing = [fill(a.shape, 0, a.dtype) for a in handle.avals]
         after, outs = handle.run(jaxpr, nothing, pieces)
         return [*after, *outs]
 

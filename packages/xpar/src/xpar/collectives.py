@@ -19,18 +19,18 @@ from xjit.sharding.shardings import with_manual_axes
 from xnp.primitives.table import (
     add,
     bind,
-    broadcasted,
-    concatenated,
-    converted,
+    broadcast_to,
+    convert,
     div,
-    filled,
+    fill,
     iota,
-    moved,
+    join,
+    move_dim,
     mul,
-    reshaped,
+    reshape,
     scalar_like,
-    selected,
-    sliced,
+    select,
+    slice_dim,
 )
 from xprim import (
     LINEAR,
@@ -427,7 +427,7 @@ def _by_groups(
         for part, g in zip(axes, groups, strict=True)
     ]
     members = [i for g in groups for i in g]
-    return picked(concatenated(parts, 0), np.argsort(members).tolist()), 0
+    return picked(join(parts, 0), np.argsort(members).tolist()), 0
 
 
 def picked(x: Any, rows: Sequence[int]) -> Any:
@@ -437,11 +437,11 @@ def picked(x: Any, rows: Sequence[int]) -> Any:
         if i < len(rows) and rows[i] == (-1 if rows[i - 1] < 0 else rows[i - 1] + 1):
             continue
         if rows[start] < 0:
-            pieces.append(filled((i - start, *x.aval.shape[1:]), 0, x.aval.dtype))
+            pieces.append(fill((i - start, *x.aval.shape[1:]), 0, x.aval.dtype))
         else:
-            pieces.append(sliced(x, 0, rows[start], rows[i - 1] + 1))
+            pieces.append(slice_dim(x, 0, rows[start], rows[i - 1] + 1))
         start = i
-    return concatenated(pieces, 0)
+    return join(pieces, 0)
 
 
 def is_mapped(dim: Any) -> bool:
@@ -625,7 +625,7 @@ def _chooser(name: str, op: str, reduce: str) -> Primitive:
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
         (x,), (x_dot,) = primals, tangents
         (y,) = primitive.bind(x, **params)
-        chosen = converted(bind("eq", x, y), x.aval.dtype)
+        chosen = convert(bind("eq", x, y), x.aval.dtype)
         # members that tie share the derivative, as in reduce_max
         (total,) = psum_p.bind(mul(chosen, x_dot), **params)
         (count,) = psum_p.bind(chosen, **params)
@@ -687,7 +687,7 @@ def _scatter_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[An
     place = params["scatter_dimension"]
     shape = total.aval.shape
     pieces = (axis.size, shape[place] // axis.size)
-    return reshaped(total, (*shape[:place], *pieces, *shape[place + 1 :])), place
+    return reshape(total, (*shape[:place], *pieces, *shape[place + 1 :])), place
 
 
 def _scatter_transpose(cts: Any, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
@@ -770,7 +770,7 @@ def _gather_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any
 def _merge(x: Any, dim: int) -> Any:
     """Join dimension `dim` with the next one."""
     shape = x.aval.shape
-    return reshaped(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+    return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
 
 def _gather_transpose(cts: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
@@ -867,9 +867,9 @@ def _exchange_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[A
     x = axis.to_front(x, dim)  # [sender, ...]
     shape = x.aval.shape
     cut = (axis.size, shape[split + 1] // axis.size)
-    x = reshaped(x, (*shape[: split + 1], *cut, *shape[split + 2 :]))
-    x = moved(x, split + 1, 0)  # [receiver, sender, ...]
-    return _merge(moved(x, 1, concat + 1), concat + 1), 0
+    x = reshape(x, (*shape[: split + 1], *cut, *shape[split + 2 :]))
+    x = move_dim(x, split + 1, 0)  # [receiver, sender, ...]
+    return _merge(move_dim(x, 1, concat + 1), concat + 1), 0
 
 
 def _exchange_transpose(cts: Any, x: Any, *, split_axis: int, concat_axis: int,
@@ -966,7 +966,8 @@ def _broadcast_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[
         return x, not_mapped
     source = params["source"]
     shape = x.aval.shape
-    return reshaped(sliced(x, dim, source, source + 1), shape[:dim] + shape[dim + 1 :]), not_mapped
+    part = slice_dim(x, dim, source, source + 1)
+    return reshape(part, shape[:dim] + shape[dim + 1 :]), not_mapped
 
 
 def _broadcast_transpose(cts: Any, x: Any, *, axis_name: Any, source: int) -> Any:
@@ -975,8 +976,8 @@ def _broadcast_transpose(cts: Any, x: Any, *, axis_name: Any, source: int) -> An
     index = varying_over(index, axis_name)
     is_source = bind("eq", index, scalar_array(source, dtypes.int32))
     shape = total.aval.shape
-    zeros = filled(shape, 0, total.aval.dtype)
-    return (selected(broadcasted(is_source, shape), total, zeros),)
+    zeros = fill(shape, 0, total.aval.dtype)
+    return (select(broadcast_to(is_source, shape), total, zeros),)
 
 
 pbroadcast_p: Primitive = Primitive(
@@ -1088,7 +1089,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
             return leaf * count
         value = _array("psum", leaf, names, adds_up=True)
         if dtypes.is_bool(value.dtype):
-            value = converted(value, dtypes.int32)
+            value = convert(value, dtypes.int32)
         return psum_p.bind(value, axes=names, axis_index_groups=groups)[0] if names else value
 
     return xtree.map(summed, x)
@@ -1124,9 +1125,9 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups 
     def mean(leaf: Any) -> Any:
         total = as_array(psum(leaf, names, axis_index_groups=axis_index_groups))
         if not dtypes.is_inexact(total.dtype):
-            total = converted(total, dtypes.python_scalar_dtype(float))
+            total = convert(total, dtypes.python_scalar_dtype(float))
         if are_unequal(groups):
-            return div(total, broadcasted(converted(count, total.dtype), total.shape))
+            return div(total, broadcast_to(convert(count, total.dtype), total.shape))
         return div(total, scalar_like(total, count))
 
     return xtree.map(mean, x)
@@ -1233,7 +1234,7 @@ def psum_scatter(
                 value, axis_name=together, axis_size=size, scatter_dimension=dim,
                 axis_index_groups=groups,
             )  # fmt: skip
-        return value if tiled else reshaped(value, value.shape[:dim] + value.shape[dim + 1 :])
+        return value if tiled else reshape(value, value.shape[:dim] + value.shape[dim + 1 :])
 
     return xtree.map(scattered, x)
 
@@ -1294,7 +1295,7 @@ def all_gather(
         value = _array("all_gather", leaf, names)
         dim = _dimension("all_gather", "axis", axis, value.ndim + (not tiled))
         if not tiled:
-            value = reshaped(value, (*value.shape[:dim], 1, *value.shape[dim:]))
+            value = reshape(value, (*value.shape[:dim], 1, *value.shape[dim:]))
         for together in [names] if groups else [(name,) for name in reversed(names)]:
             size = group_size(together, groups)
             (value,) = primitive.bind(
@@ -1364,7 +1365,7 @@ def all_to_all(
                     "without tiled=True the dimension to split must have the size of the axis.",
                     got=f"dimension {split} of {value.aval.str_long()}, size {count}",
                 ))  # fmt: skip
-            value = moved(value, split, concat)
+            value = move_dim(value, split, concat)
             split = concat
         if len(names) != 1:
             return _exchange_over(names, value, split, concat)
@@ -1385,18 +1386,18 @@ def _exchange_over(names: tuple[Any, ...], x: Array, split: int, concat: int) ->
             "all_to_all", "the dimension to split must be a multiple of the number of members.",
             got=f"dimension {split} of {x.aval.str_long()}, {total} members",
         ))  # fmt: skip
-    x = reshaped(x, (*shape[:split], *sizes, shape[split] // total, *shape[split + 1 :]))
+    x = reshape(x, (*shape[:split], *sizes, shape[split] // total, *shape[split + 1 :]))
     for k, (name, size) in enumerate(zip(names, sizes, strict=True), split):
         (x,) = all_to_all_p.bind(
             x, split_axis=k, concat_axis=k, axis_name=(name,), axis_size=size,
             axis_index_groups=None,
         )  # fmt: skip
     for k in range(len(sizes)):  # the senders, row by row, stand before the pieces
-        x = moved(x, split + k, concat + k) if concat < split else moved(
+        x = move_dim(x, split + k, concat + k) if concat < split else move_dim(
             x, split, concat + len(sizes) - 1)  # fmt: skip
     shape = x.aval.shape
     end = concat + len(sizes) + 1
-    return reshaped(x, (*shape[:concat], math.prod(shape[concat:end]), *shape[end:]))
+    return reshape(x, (*shape[:concat], math.prod(shape[concat:end]), *shape[end:]))
 
 
 @boundary
@@ -1758,7 +1759,7 @@ def _ragged_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     dots = tangents[:2]
     if all(type(dot) is Zero for dot in dots):
         return outs, (Zero(outs[0].aval),)
-    dots = [filled(x.aval.shape, 0, x.aval.dtype) if type(dot) is Zero else dot
+    dots = [fill(x.aval.shape, 0, x.aval.dtype) if type(dot) is Zero else dot
             for x, dot in zip(primals, dots, strict=False)]  # fmt: skip
     return outs, (_send_in_blocks(*dots, *primals[2:], **params),)
 

@@ -10,7 +10,7 @@ import xprim
 from xjit.sharding import shardings
 from xjit.sharding.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
 from xjit.sharding.shardings import PartitionSpec, axes_of, says_of_manual_axes, with_manual_axes
-from xnp.primitives.table import broadcasted, filled, selected
+from xnp.primitives.table import broadcast_to, fill, select
 from xprim import Primitive, ShapedArray, config, dtypes, get_primitive, scalar_array, shaped_array
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.dimension_names import AS_SAID, Names, alike
@@ -429,10 +429,10 @@ def recast(x: Any, axes: tuple[Any, ...], old: str, new: str, mesh: Any) -> Any:
 
 def _of_first_members(x: Any, axes: tuple[Any, ...], mesh: Any) -> Any:
     """Return zeros but for the member that is the first one along each of some axes."""
-    zeros = filled(x.aval.shape, 0, x.aval.dtype)
+    zeros = fill(x.aval.shape, 0, x.aval.dtype)
     for axis in axes:
         (number,) = get_primitive("axis_index").bind(axis_name=(axis,))
         number = recast(number, (axis,), number.aval.mat.state(axis), "varying", mesh)
         (is_first,) = get_primitive("eq").bind(number, scalar_array(0, dtypes.int32))
-        x = selected(broadcasted(is_first, x.aval.shape), x, zeros)
+        x = select(broadcast_to(is_first, x.aval.shape), x, zeros)
     return x

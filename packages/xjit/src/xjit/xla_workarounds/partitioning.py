@@ -34,7 +34,7 @@ from xjit.sharding.shardings import NamedSharding, Sharding, axes_of, says_of_ex
 from xjit.xla_workarounds.arithmetic import clamp_start
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 from xnp.primitives.reductions import greatest, least
-from xnp.primitives.table import bind, broadcasted, converted, filled, mul, reshaped, transposed
+from xnp.primitives.table import bind, broadcast_to, convert, fill, mul, permute, reshape
 from xprim import (
     Array,
     Builder,
@@ -382,8 +382,8 @@ def _put_between(x: Array, value: Array, config: Any) -> tuple[Array, list[tuple
         return x, edges
     joined = [n * (k + 1) for n, k in zip(x.shape, behind, strict=True)]
     plain = tuple([edge for k in behind for edge in ((0, 0, 0), (0, k, 0))])
-    x = reshaped(x, [size for n in x.shape for size in (n, 1)])
-    return reshaped(bind("pad", x, value, padding_config=plain), joined), edges
+    x = reshape(x, [size for n in x.shape for size in (n, 1)])
+    return reshape(bind("pad", x, value, padding_config=plain), joined), edges
 
 
 def _cut(n: int, low: int, high: int) -> tuple[int, int, tuple[int, int, int]]:
@@ -410,7 +410,7 @@ def _steps_of_windows(name: str, _avals: Avals, params: Mapping[str, Any]) -> St
     plain = {**params, "base_dilation": (1,) * len(config)}
 
     def reduce_padded(x: Array) -> Any:
-        value = filled((), _NEUTRAL[name](x.dtype), x.dtype)
+        value = fill((), _NEUTRAL[name](x.dtype), x.dtype)
         return (bind(name, bind("pad", x, value, padding_config=config), **plain),)
 
     return reduce_padded
@@ -483,7 +483,7 @@ def _convolve_by_groups_of_features(
     order.insert(order.index(features + (features > batch)), batch)
     shape[batch] //= groups
     shape[features] *= groups
-    lhs = reshaped(transposed(reshaped(lhs, split), order), shape)
+    lhs = reshape(permute(reshape(lhs, split), order), shape)
     params["feature_group_count"] = groups  # one of the two counts is 1
     return (bind("conv_general_dilated", lhs, rhs, batch_group_count=1, **params),)
 
@@ -513,11 +513,11 @@ def _steps_of_product(_name: str, avals: Avals, params: Mapping[str, Any]) -> St
 def _multiply_column(i: int, *operands: Array, **params: Any) -> Any:
     """Multiply by a vector, operand `i`, as by a matrix of one column."""
     columns = list(operands)
-    columns[i] = reshaped(columns[i], (*columns[i].shape, 1))
+    columns[i] = reshape(columns[i], (*columns[i].shape, 1))
     product = bind("dot_general", *columns, **params)
     _, batch = params["dimension_numbers"]
     place = product.ndim - 1 if i else len(batch[0])
-    return (reshaped(product, (*product.shape[:place], *product.shape[place + 1 :])),)
+    return (reshape(product, (*product.shape[:place], *product.shape[place + 1 :])),)
 
 
 def _multiply_all(lhs: Array, rhs: Array, *, batch: Any, dtype: Any) -> Any:
@@ -529,8 +529,8 @@ def _multiply_all(lhs: Array, rhs: Array, *, batch: Any, dtype: Any) -> Any:
     places = last[: len(free[0])], last[len(free[0]) :]
     shape = [lhs.shape[d] for d in (*batch[0], *free[0])] + [rhs.shape[d] for d in free[1]]
     for x, along, own, dims in zip((lhs, rhs), batch, free, places, strict=True):
-        ordered = transposed(converted(x, dtype), (*along, *own))
-        factors.append(broadcasted(ordered, shape, (*range(count), *dims)))
+        ordered = permute(convert(x, dtype), (*along, *own))
+        factors.append(broadcast_to(ordered, shape, (*range(count), *dims)))
     return (mul(*factors),)
 
 

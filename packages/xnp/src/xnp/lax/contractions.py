@@ -15,7 +15,7 @@ from xnp.primitives.precision import (
     PrecisionLike,
     normal_precision,
 )
-from xnp.primitives.table import bind, broadcasted, converted, filled, iota, moved, mul, reshaped
+from xnp.primitives.table import bind, broadcast_to, convert, fill, iota, move_dim, mul, reshape
 from xprim import Array, as_array, dtypes
 from xprim.avals import size_of
 from xprim.errors import ShapeError, message
@@ -331,7 +331,7 @@ def ragged_dot_general(
         dims = ((within, other), (mapped, other_batch))
         result = dot_general(groups, y, dims, precision, preferred_element_type)
         # the dimension of groups is the first free one, behind the mapped ones
-        return placed(moved(result, len(batch), 0), out_sharding, what)
+        return placed(move_dim(result, len(batch), 0), out_sharding, what)
     dims = (((0, *within), (*group_dims, *other)), (mapped, other_batch))
     return dot_general(groups, y, dims, precision, preferred_element_type,
                        out_sharding=out_sharding)  # fmt: skip
@@ -340,7 +340,7 @@ def ragged_dot_general(
 def _groups(x: Any, sizes: Any, ragged: int, prefix: tuple[int, ...]) -> Any:
     """Return a stack of the array for each group, with zeros where the others are."""
     whole = (sizes.aval.shape[-1], *x.aval.shape)
-    counts = converted(sizes, dtypes.int32)
+    counts = convert(sizes, dtypes.int32)
     ends = bind("cumsum", counts, axis=counts.aval.ndim - 1, reverse=False)
     starts = bind("sub", ends, counts)
     # from (*prefix, groups) to the dimensions of the stack, groups first and the prefix in order
@@ -348,11 +348,11 @@ def _groups(x: Any, sizes: Any, ragged: int, prefix: tuple[int, ...]) -> Any:
     dims = (0, *[prefix[i] + 1 for i in order])
     place = iota(whole, ragged + 1)
     bounds = [
-        broadcasted(table.transposed(b, (len(order), *order)), whole, dims) for b in (starts, ends)
+        broadcast_to(table.permute(b, (len(order), *order)), whole, dims) for b in (starts, ends)
     ]
     mask = bind("and", bind("ge", place, bounds[0]), bind("lt", place, bounds[1]))
-    stack = broadcasted(x, whole, tuple(range(1, len(whole))))
-    return table.selected(mask, stack, filled(whole, 0, x.aval.dtype))
+    stack = broadcast_to(x, whole, tuple(range(1, len(whole))))
+    return table.select(mask, stack, fill(whole, 0, x.aval.dtype))
 
 
 def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
@@ -473,7 +473,7 @@ def scaled_dot(
 
 def _scaled(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str) -> Any:
     """Return the product of elements and the scales of their blocks, in a dtype."""
-    x = converted(x, dtype)
+    x = convert(x, dtype)
     if scale is None:
         return x
     scale = as_array(scale, what=f"scaled_dot: {name}_scale")
@@ -492,8 +492,8 @@ def _scaled(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str
     for n, m in zip(shape, sizes, strict=True):
         places.append(len(blocks))
         blocks += [m] if n == m else [m, n // m]
-    spread = broadcasted(converted(scale, dtype), blocks, places)
-    return mul(x, reshaped(spread, shape))
+    spread = broadcast_to(convert(scale, dtype), blocks, places)
+    return mul(x, reshape(spread, shape))
 
 
 namespace(globals()).close()

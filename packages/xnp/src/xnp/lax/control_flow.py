@@ -27,6 +27,7 @@ from xnp.lax.control_flow_staging import (
     varying_alike_with,
     write_refs,
 )
+from xnp.primitives import table
 from xnp.primitives.checkpointed_loop import Schedule
 from xnp.primitives.cond import BATCHINGS, cond_p, operands_of_takers
 from xnp.primitives.control_flow import platform_index_p, traced, with_ignored_arguments
@@ -34,18 +35,17 @@ from xnp.primitives.scan import scan_p
 from xnp.primitives.sort import take_along
 from xnp.primitives.table import (
     bind,
-    broadcasted,
-    concatenated,
-    converted,
+    broadcast_to,
     counting,
-    filled,
+    fill,
     item,
-    moved,
-    reshaped,
-    selected,
+    join,
+    move_dim,
+    reshape,
+    select,
     selected_rows,
-    sliced,
-    stacked,
+    slice_dim,
+    stack_first,
 )
 from xnp.primitives.while_loop import while_p
 from xprim import (
@@ -654,28 +654,28 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
     def stop_within(stop: Array, starts: Array, length: int) -> Array:
         """Return how many of `length` steps from each start on are before the stop."""
         zero, last = [scalar_array(n, dtypes.int32) for n in (0, length)]
-        from_start = bind("sub", broadcasted(stop, starts.shape), starts)
+        from_start = bind("sub", broadcast_to(stop, starts.shape), starts)
         return bind("clamp", zero, from_start, last)
 
     def go_along_blocks(carry: Any) -> Any:
         count = whole // block
-        blocks = [reshaped(sliced(x, 0, 0, whole), (count, block, *x.shape[1:])) for x in xs]
+        blocks = [reshape(slice_dim(x, 0, 0, whole), (count, block, *x.shape[1:])) for x in xs]
         stops = stop = None
         if how.stop is not None:
             numbers = counting(count, dtypes.int32)
-            starts = bind("mul", numbers, filled((count,), block, dtypes.int32))
+            starts = bind("mul", numbers, fill((count,), block, dtypes.int32))
             stops = stop_within(how.stop, starts, block)
-            begun = bind("min", stops, filled((count,), 1, dtypes.int32))
+            begun = bind("min", stops, fill((count,), 1, dtypes.int32))
             stop = bind("reduce_sum", begun, axes=(0,))
         pieces, pieces_tree = xtree.flatten((blocks, stops))
         outer = _How(count, how.reverse, 1, stop)
         carry, ys = _along(recomputed(block), carry, pieces, pieces_tree, outer, None)
-        parts.append(xtree.map(lambda y: reshaped(y, (whole, *y.shape[2:])), ys))
+        parts.append(xtree.map(lambda y: reshape(y, (whole, *y.shape[2:])), ys))
         return carry
 
     def go_along_rest(carry: Any) -> Any:
         length = how.steps - whole
-        rest = [sliced(x, 0, whole, how.steps) for x in xs]
+        rest = [slice_dim(x, 0, whole, how.steps) for x in xs]
         stop = how.stop
         if stop is not None:
             stop = stop_within(stop, scalar_array(whole, dtypes.int32), length)
@@ -689,7 +689,7 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
         carry = go(carry)
     if how.reverse:
         parts.reverse()
-    return carry, xtree.map(lambda *ys: concatenated(list(ys), 0), *parts)
+    return carry, xtree.map(lambda *ys: join(list(ys), 0), *parts)
 
 
 def _to_an_end(
@@ -707,7 +707,7 @@ def _ending_step(f: Any, until: Any, y_avals: Sequence[ShapedArray], y_tree: Any
     """Return the step of a carry `(done, carry)` that does nothing once it is done."""
 
     def stay(done: Any, carry: Any, x: Any) -> Any:
-        zeros = [filled(a.shape, 0, a.dtype) for a in y_avals]
+        zeros = [fill(a.shape, 0, a.dtype) for a in y_avals]
         return (done, carry), xtree.unflatten(y_tree, zeros)
 
     def move(done: Any, carry: Any, x: Any) -> Any:
@@ -741,7 +741,7 @@ def _check_lengths(lengths: Any, steps: Any) -> Array:
         most = steps if isinstance(steps, int) else int(dtypes.iinfo(dtypes.int32).max)
         bounds = [scalar_array(n, counts.dtype) for n in (0, most)]
         counts = bind("clamp", bounds[0], counts, bounds[1])
-    return converted(counts, dtypes.int32)
+    return table.convert(counts, dtypes.int32)
 
 
 def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
@@ -769,8 +769,8 @@ def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
     def step(carry: Any, numbered: Any) -> Any:
         before, _ = rows(carry, "the carry")
         given = [*before, *rows(numbered[1], "an element of xs")[0]]
-        runs = bind("lt", broadcasted(numbered[0], shape), counts)
-        index, leading = converted(runs, dtypes.int32), [len(shape)] * len(given)
+        runs = bind("lt", broadcast_to(numbered[0], shape), counts)
+        index, leading = table.convert(runs, dtypes.int32), [len(shape)] * len(given)
         seen = operands_of_takers(1, index, given, leading)
         result = f(*xtree.unflatten(xtree.structure((carry, numbered[1])), seen))
         if not isinstance(result, tuple | list) or len(result) != 2:
@@ -780,7 +780,7 @@ def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
             return result  # raises, or the step is traced again from a carry of these types
         ys, y_tree = rows(result[1], "the y")
         stayed = [selected_rows(runs, a, b) for a, b in zip(after, before, strict=True)]
-        zeroed = [selected_rows(runs, y, filled(y.shape, 0, y.dtype)) for y in ys]
+        zeroed = [selected_rows(runs, y, fill(y.shape, 0, y.dtype)) for y in ys]
         return xtree.unflatten(tree, stayed), xtree.unflatten(y_tree, zeroed)
 
     if not counts.size:
@@ -945,9 +945,9 @@ def _in_python(
         ys[i] = y
         if until is not None and bool(_is_over(until, carry)):
             break
-    zeros = xtree.map(lambda y: filled(as_array(y).shape, 0, as_array(y).dtype), y)
+    zeros = xtree.map(lambda y: fill(as_array(y).shape, 0, as_array(y).dtype), y)
     rows = [ys.get(i, zeros) for i in range(steps)]
-    return carry, xtree.map(lambda *rows: stacked(_of_one_type(rows)), *rows)
+    return carry, xtree.map(lambda *rows: stack_first(_of_one_type(rows)), *rows)
 
 
 def _of_one_type(rows: Sequence[Any]) -> list[Any]:
@@ -956,7 +956,7 @@ def _of_one_type(rows: Sequence[Any]) -> list[Any]:
     strong = {x.dtype for x in arrays if not x.aval.weak_type}
     if len(strong) != 1 or strong == {x.dtype for x in arrays}:
         return arrays
-    return [converted(x, result_type(*arrays)) for x in arrays]
+    return [table.convert(x, result_type(*arrays)) for x in arrays]
 
 
 @boundary
@@ -999,14 +999,14 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     whole = length // size * size
     pieces = []
     if whole:
-        batches = [reshaped(sliced(x, 0, 0, whole), (whole // size, size, *x.shape[1:]))
+        batches = [reshape(slice_dim(x, 0, 0, whole), (whole // size, size, *x.shape[1:]))
                    for x in leaves]  # fmt: skip
         ys = scan(lambda _, x: ((), batched(x)), (), xtree.unflatten(tree, batches))[1]
-        pieces.append(xtree.map(lambda y: reshaped(y, (whole, *y.shape[2:])), ys))
+        pieces.append(xtree.map(lambda y: reshape(y, (whole, *y.shape[2:])), ys))
     if whole < length or not whole:
-        rest = [sliced(x, 0, whole, length) for x in leaves]
+        rest = [slice_dim(x, 0, whole, length) for x in leaves]
         pieces.append(batched(xtree.unflatten(tree, rest)))
-    return xtree.map(lambda *parts: concatenated(parts, 0), *pieces)  # type: ignore[no-any-return]
+    return xtree.map(lambda *parts: join(parts, 0), *pieces)  # type: ignore[no-any-return]
 
 
 @boundary
@@ -1089,32 +1089,32 @@ def _prefixes(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> li
         return xs
 
     def part(values: list[Any], start: int, stop: int, step: int = 1) -> list[Any]:
-        return [sliced(x, axis, start, stop, step) for x in values]
+        return [slice_dim(x, axis, start, stop, step) for x in values]
 
     odd = _prefixes(combine, combine(part(xs, 0, size - 1, 2), part(xs, 1, size, 2)), axis)
     later = part(xs, 2, size, 2)
     before = odd if size % 2 else part(odd, 0, size // 2 - 1)
     even = combine(before, later) if size > 2 else later
-    even = [concatenated([a, b], axis) for a, b in zip(part(xs, 0, 1), even, strict=True)]
+    even = [join([a, b], axis) for a, b in zip(part(xs, 0, 1), even, strict=True)]
     return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 
 def _prefixes_of_any_size(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> list[Any]:
     """Combine all elements with those 1, 2, 4, ... places before, for a size that is a symbol."""
     size = xs[0].shape[axis]
-    places, zeros = counting(size, dtypes.int32), filled((size,), 0, dtypes.int32)
+    places, zeros = counting(size, dtypes.int32), fill((size,), 0, dtypes.int32)
 
     def step(ys: list[Any], doublings: Any) -> tuple[list[Any], None]:
         distance = bind("shift_left", scalar_array(1, dtypes.int32), doublings)
-        from_start = bind("sub", places, broadcasted(distance, (size,), ()))
+        from_start = bind("sub", places, broadcast_to(distance, (size,), ()))
         sources = bind("max", from_start, zeros)
-        befores = [take_along(y, broadcasted(sources, y.shape, (axis,)), axis) for y in ys]
+        befores = [take_along(y, broadcast_to(sources, y.shape, (axis,)), axis) for y in ys]
         has_before = bind("ge", from_start, zeros)
-        masks = [broadcasted(has_before, y.shape, (axis,)) for y in ys]
+        masks = [broadcast_to(has_before, y.shape, (axis,)) for y in ys]
         both = combine(befores, ys)
-        return [selected(*found) for found in zip(masks, both, ys, strict=True)], None
+        return [select(*found) for found in zip(masks, both, ys, strict=True)], None
 
-    last = converted(as_array(size - 1), dtypes.int32)
+    last = table.convert(as_array(size - 1), dtypes.int32)
     rounds = bind("sub", scalar_array(32, dtypes.int32), bind("clz", last))
     how = _How(31, False, 1, rounds)
     doublings, tree = flat_arrays(counting(31, dtypes.int32), "associative_scan", "the rounds")
@@ -1124,19 +1124,19 @@ def _prefixes_of_any_size(combine: Callable[..., list[Any]], xs: list[Any], axis
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
     count = odd.shape[axis]
-    paired = [moved(_unit(x, axis, count), x.ndim, axis + 1) for x in (even, odd)]
+    paired = [move_dim(_unit(x, axis, count), x.ndim, axis + 1) for x in (even, odd)]
     shape = list(odd.shape)
     shape[axis] = 2 * count
-    woven = reshaped(concatenated(paired, axis + 1), shape)
+    woven = reshape(join(paired, axis + 1), shape)
     if even.shape[axis] == count:
         return woven
-    return concatenated([woven, sliced(even, axis, count, count + 1)], axis)
+    return join([woven, slice_dim(even, axis, count, count + 1)], axis)
 
 
 def _unit(x: Any, axis: int, count: int) -> Any:
     """Return the first `count` elements along an axis, with a new last dimension of size 1."""
-    part = sliced(x, axis, 0, count)
-    return reshaped(part, (*part.shape, 1))
+    part = slice_dim(x, axis, 0, count)
+    return reshape(part, (*part.shape, 1))
 
 
 def _reverse(x: Any, axis: int) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 import xprim
 import xtree
-from xnp.primitives.table import filled, selected_rows
+from xnp.primitives.table import fill, selected_rows
 from xprim import Array, ClosedJaxpr, ShapedArray, config, dtypes, promotion, trace_to_jaxpr
 from xprim.avals import type_of_by_class
 from xprim.errors import LazyNames, argument_names, described, message, place_of
@@ -80,7 +80,7 @@ def along_refs(
     """
     leaves, tree = xtree.flatten(xs)
     refs = _refs_in(leaves, "scan")
-    ran = None if skips is None else filled(skips, True, dtypes.bool_)
+    ran = None if skips is None else fill(skips, True, dtypes.bool_)
 
     def step(carry: Any, elements: Any) -> Any:
         own = [c.argument(x) if isinstance(c, BaseRef) else x

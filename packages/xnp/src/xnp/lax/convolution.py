@@ -15,7 +15,7 @@ from xnp.primitives import convolution
 from xnp.primitives.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.precision import PrecisionLike, normal_precision
-from xnp.primitives.table import bind, converted, moved, transposed
+from xnp.primitives.table import bind, convert, move_dim, permute
 from xprim import Array, as_array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
@@ -122,7 +122,7 @@ def conv_general_dilated(
         preferred_element_type = dtypes.requested_dtype(preferred_element_type, what)
     is_truth = dtypes.is_bool(lhs.aval.dtype) and dtypes.is_bool(rhs.aval.dtype)
     if is_truth:  # products are counted, and joined by "or"
-        lhs, rhs = converted(lhs, dtypes.int32), converted(rhs, dtypes.int32)
+        lhs, rhs = convert(lhs, dtypes.int32), convert(rhs, dtypes.int32)
     result: Array = conv_general_dilated_p.bind(
         lhs, rhs, window_strides=strides,
         padding=_pairs(padding),
@@ -132,7 +132,7 @@ def conv_general_dilated(
         precision=normal_precision(precision, what), preferred_element_type=preferred_element_type,
     )[0]  # fmt: skip
     if is_truth and preferred_element_type is None:
-        result = converted(result, dtypes.bool_)
+        result = convert(result, dtypes.bool_)
     return placed(result, out_sharding, what)
 
 
@@ -283,7 +283,7 @@ def _transpose_kernel(rhs: Any, numbers: ConvDimensionNumbers) -> Any:
     o, i, *space = numbers.rhs_spec
     rhs = bind("rev", rhs, dimensions=tuple(space)) if space else rhs
     low, high = min(o, i), max(o, i)
-    return moved(moved(rhs, low, high), high - 1, low)
+    return move_dim(move_dim(rhs, low, high), high - 1, low)
 
 
 def conv_dimension_numbers(
@@ -584,7 +584,7 @@ def conv_general_dilated_local(
         y, patches, (((in_feature,), (feature,)), (kernel_space, space)), precision=precision
     )
     source = dict(zip((*space, feature, batch), range(len(space) + 2), strict=True))
-    result: Array = transposed(product, [source[d] for d in range(len(source))])
+    result: Array = permute(product, [source[d] for d in range(len(source))])
     return result
 
 
@@ -626,9 +626,9 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
             raise ValueError(message("fft", "RFFT takes real input.", got=operand.aval.str_long()))
         wide = dtypes.float64 if dtypes.to_complex_dtype(dtype) == dtypes.complex128 else (
             dtypes.float32)  # fmt: skip
-        operand = converted(operand, wide)
+        operand = convert(operand, wide)
     else:
-        operand = converted(operand, dtypes.to_complex_dtype(dtype))
+        operand = convert(operand, dtypes.to_complex_dtype(dtype))
     if not lengths:
         return operand
     result: Array = fft_p.bind(operand, fft_type=kind, fft_lengths=lengths)[0]

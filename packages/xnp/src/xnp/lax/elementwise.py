@@ -15,7 +15,7 @@ from xnp.primitives.elementwise import RoundingMethod
 from xnp.primitives.shapes import broadcast_in_dim_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
 from xnp.primitives.special_functions import bessel_i0e_p, bessel_i1e_p
-from xnp.primitives.table import Accuracy, AccuracyMode, Tolerance, repeated
+from xnp.primitives.table import Accuracy, AccuracyMode, Tolerance, repeat_scalar
 from xprim import EAGER, Array, ConcreteArray, Primitive, as_array, dtypes, scalar_array, state
 from xprim.avals import size_of
 from xprim.errors import message
@@ -1927,7 +1927,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 
 
 def _clamp_complex(low: Array, x: Array, high: Array) -> Array:
     low, high = [
-        repeated(bound, x.aval.shape) if not bound.aval.ndim else bound for bound in (low, high)
+        bound if bound.aval.ndim else repeat_scalar(bound, x.aval.shape) for bound in (low, high)
     ]
     return elementwise.min_p.bind(elementwise.max_p.bind(low, x)[0], high)[0]  # type: ignore[no-any-return]
 

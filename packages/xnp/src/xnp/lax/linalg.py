@@ -27,7 +27,17 @@ from xnp.primitives.matrices import adjoint, checked, eye, matmul, mt, tril
 from xnp.primitives.qr import column_order, columns_at, householder_product_p, ormqr_p, qr_p
 from xnp.primitives.solvers import EighImplementation, EigImplementation, SvdAlgorithm
 from xnp.primitives.svd import svd_p
-from xnp.primitives.table import add, bind, converted, mul, scalar_like, scaled, sliced, sub, summed
+from xnp.primitives.table import (
+    add,
+    bind,
+    convert,
+    mul,
+    scalar_like,
+    scale_by,
+    slice_dim,
+    sub,
+    sum_axes,
+)
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.avals import size_of
 from xprim.errors import message
@@ -90,7 +100,7 @@ def triangular_solve(
     is_vector = b.ndim == a.ndim - 1
     narrow = a.dtype if a.dtype == b.dtype and a.dtype in HALVES else None
     if narrow is not None:  # no kernel has them
-        a, b = [converted(v, dtypes.float32) for v in (a, b)]
+        a, b = [convert(v, dtypes.float32) for v in (a, b)]
     if is_vector:
         b = _with_dimension(b, b.ndim if left_side else b.ndim - 1)
     x: Array = triangular_solve_p.bind(
@@ -100,17 +110,17 @@ def triangular_solve(
     )[0]  # fmt: skip
     if is_vector:
         x = _without_dimension(x, x.ndim - 1 if left_side else x.ndim - 2)
-    return x if narrow is None else converted(x, narrow)
+    return x if narrow is None else convert(x, narrow)
 
 
 def _with_dimension(x: Any, dim: int) -> Any:
     shape = list(x.aval.shape)
     shape.insert(dim, 1)
-    return table.reshaped(x, shape)
+    return table.reshape(x, shape)
 
 
 def _without_dimension(x: Any, dim: int) -> Any:
-    return table.reshaped(x, [n for i, n in enumerate(x.aval.shape) if i != dim])
+    return table.reshape(x, [n for i, n in enumerate(x.aval.shape) if i != dim])
 
 
 @boundary
@@ -419,10 +429,10 @@ def qdwh(
 def _within(x: Any, shape: tuple[Any, Any]) -> Any:
     inside = None
     for dim, size in enumerate(shape):
-        size = converted(as_array(size, what="qdwh: dynamic_shape"), dtypes.int32)
+        size = convert(as_array(size, what="qdwh: dynamic_shape"), dtypes.int32)
         less = bind("lt", table.iota(x.aval.shape, dim), _repeat(size, x.aval.shape))
         inside = less if inside is None else bind("and", inside, less)
-    return table.selected(inside, x, _repeat(scalar_like(x, 0), x.aval.shape))
+    return table.select(inside, x, _repeat(scalar_like(x, 0), x.aval.shape))
 
 
 def _repeat(value: Any, shape: Any) -> Any:
@@ -433,11 +443,11 @@ def _iterate(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
     magnitudes = bind("abs", x)
     zero = scalar_like(magnitudes, 0)
     greatest = mul(
-        _greatest(summed(magnitudes, (0,)), zero), _greatest(summed(magnitudes, (1,)), zero)
+        _greatest(sum_axes(magnitudes, (0,)), zero), _greatest(sum_axes(magnitudes, (1,)), zero)
     )
     bound = bind("sqrt", greatest)  # of the largest singular value
-    bound = table.selected(bind("eq", bound, zero), scalar_like(bound, 1), bound)
-    u = table.div(x, _repeat(converted(bound, x.aval.dtype), x.aval.shape))
+    bound = table.select(bind("eq", bound, zero), scalar_like(bound, 1), bound)
+    u = table.div(x, _repeat(convert(bound, x.aval.dtype), x.aval.shape))
     limit = math.cbrt(5 * eps)
     weights, reached = _weights(eps, most)
     previous = u
@@ -459,9 +469,9 @@ def _iterate(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
     converged: Array = scalar_array(False, dtypes.bool_)
     if reached:  # the steps before leave great singular values where they are
         converged = bind("le", _distance(u, previous), scalar_like(bound, limit))
-    u = sub(scaled(u, 1.5), scaled(matmul(u, matmul(adjoint(u), u)), 0.5))
+    u = sub(scale_by(u, 1.5), scale_by(matmul(u, matmul(adjoint(u), u)), 0.5))
     h = matmul(adjoint(u), x)
-    return u, scaled(add(h, adjoint(h)), 0.5), count, converged
+    return u, scale_by(add(h, adjoint(h)), 0.5), count, converged
 
 
 def _greatest(x: Any, zero: Any) -> Any:
@@ -470,7 +480,7 @@ def _greatest(x: Any, zero: Any) -> Any:
 
 def _distance(u: Any, previous: Any) -> Any:
     change = bind("abs", sub(u, previous))
-    return bind("sqrt", summed(mul(change, change), (0, 1)))
+    return bind("sqrt", sum_axes(mul(change, change), (0, 1)))
 
 
 def _weights(low: float, most: int) -> tuple[list[tuple[float, float, float]], bool]:
@@ -494,17 +504,15 @@ def _step(u: Any, a: float, b: float, c: float) -> Any:
     m, n = u.aval.shape
     identity = eye((n, n), u.aval.dtype)
     if c > _FROM_QR:
-        q, _ = qr_p.bind(
-            table.concatenated([scaled(u, math.sqrt(c)), identity], 0), full_matrices=False
-        )
-        product = matmul(sliced(q, 0, 0, m), adjoint(sliced(q, 0, m, m + n)))
-        return add(scaled(u, b / c), scaled(product, (a - b / c) / math.sqrt(c)))
-    gram = add(identity, scaled(matmul(adjoint(u), u), c))
+        q, _ = qr_p.bind(table.join([scale_by(u, math.sqrt(c)), identity], 0), full_matrices=False)
+        product = matmul(slice_dim(q, 0, 0, m), adjoint(slice_dim(q, 0, m, m + n)))
+        return add(scale_by(u, b / c), scale_by(product, (a - b / c) / math.sqrt(c)))
+    gram = add(identity, scale_by(matmul(adjoint(u), u), c))
     (lower,) = cholesky_p.bind(gram)
     is_complex = dtypes.is_complex(u.aval.dtype)
     half = solved(lower, adjoint(u), lower=True)
     whole = solved(lower, half, lower=True, transpose_a=True, conjugate_a=is_complex)
-    return add(scaled(u, b / c), scaled(adjoint(whole), a - b / c))
+    return add(scale_by(u, b / c), scale_by(adjoint(whole), a - b / c))
 
 
 # ---------------------------------------------------------------------------------------- linalg
@@ -575,7 +583,7 @@ def eigh(
     )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("eigh", subset_by_index, x.shape[-1])
-        v, w = sliced(v, v.ndim - 1, start, stop), sliced(w, w.ndim - 1, start, stop)
+        v, w = slice_dim(v, v.ndim - 1, start, stop), slice_dim(w, w.ndim - 1, start, stop)
     return v, w
 
 
@@ -670,7 +678,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
         dtypes.is_integer(pivots.aval.dtype), "lu_pivots_to_permutation",
         "the pivots must be integers.", got=pivots, error=TypeError,
     )  # fmt: skip
-    pivots = converted(pivots, dtypes.int32)
+    pivots = convert(pivots, dtypes.int32)
     size = size_of(permutation_size)
     result: Array = lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)[0]
     return result
@@ -784,13 +792,13 @@ def svd(
         start, stop = _range("svd", subset_by_index, min(x.shape[-2:]))
         last = x.ndim - 1
         dims = (last - 1, last, last - 1)  # of the values in s, u and vh
-        results = [sliced(y, d, start, stop) for y, d in zip(results, dims, strict=False)]
+        results = [slice_dim(y, d, start, stop) for y, d in zip(results, dims, strict=False)]
     s: Array = results[0]
     return (results[1], s, results[2]) if compute_uv else s
 
 
 def _symmetric(name: str, x: Any) -> Any:
-    x = converted(x, dtypes.to_inexact_dtype(x.aval.dtype))
+    x = convert(x, dtypes.to_inexact_dtype(x.aval.dtype))
     checked(name, x.aval, square=True)
     return mul(add(x, adjoint(x)), scalar_like(x, 0.5))
 

@@ -16,7 +16,7 @@ from xnp.lax.shape import dimension_of
 from xnp.primitives.arg_reductions import argmax_p, argmin_p
 from xnp.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from xnp.primitives.sort import sort_p, top_k_p
-from xnp.primitives.table import bind, broadcasted, scalar_like
+from xnp.primitives.table import bind, broadcast_to, scalar_like
 from xprim import Array, Primitive, as_array, dtypes
 from xprim.avals import size_of
 from xprim.requirements import require
@@ -428,7 +428,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     x = as_array(operand, what="cumlogsumexp")
     if dtypes.is_complex(x.aval.dtype):
         d = dimension_of(axis, x.aval.ndim, "cumlogsumexp")
-        lowest = broadcasted(scalar_like(x, -math.inf), x.aval.shape)
+        lowest = broadcast_to(scalar_like(x, -math.inf), x.aval.shape)
         x = bind("logaddexp", x, lowest)  # also the angle of the first
         return lax.associative_scan(functools.partial(bind, "logaddexp"), x, bool(reverse), d)
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.placing import computed_as, placed
+from xnp.primitives import table
 from xnp.primitives.shapes import (
     broadcast_in_dim_p,
     concatenate_p,
@@ -23,7 +24,7 @@ from xnp.primitives.shapes import (
     squeeze_p,
     transpose_p,
 )
-from xnp.primitives.table import broadcasted, concatenated, converted, filled, reshaped
+from xnp.primitives.table import broadcast_to, convert, fill, join
 from xprim import Array, as_array, dtypes
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import AxisError, message
@@ -572,7 +573,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
             "broadcast_like", "the array does not broadcast to the shape of the other.",
             got=f"{x.aval.str_long()} to shape {shape}",
         ))  # fmt: skip
-    result: Array = broadcasted(x, shape, tuple(range(first, len(shape))))
+    result: Array = broadcast_to(x, shape, tuple(range(first, len(shape))))
     return result
 
 
@@ -604,7 +605,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
             "broadcast_to_rank", f"there are more than {rank} dimensions already.",
             got=array.aval.str_long(),
         ))  # fmt: skip
-    result: Array = reshaped(array, (*[1] * missing, *array.aval.shape))
+    result: Array = table.reshape(array, (*[1] * missing, *array.aval.shape))
     return result
 
 
@@ -624,8 +625,8 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     """
     sizes = static_shape(shape, "shape_as_value")
     if any(isinstance(n, SymbolicSize) for n in sizes):
-        parts = [broadcasted(converted(as_array(n), dtypes.int32), (1,)) for n in sizes]
-        return concatenated(parts, 0)
+        parts = [broadcast_to(convert(as_array(n), dtypes.int32), (1,)) for n in sizes]
+        return join(parts, 0)
     result: Array = as_array(np.array(sizes, np.int32))
     return result
 
@@ -672,7 +673,7 @@ def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: ShardingLike 
       (2, 3)
     """
     dtype = dtypes.python_scalar_dtype(float) if dtype is None else dtype
-    zeros = filled(static_shape(shape, "empty"), 0, dtypes.requested_dtype(dtype, "empty"))
+    zeros = fill(static_shape(shape, "empty"), 0, dtypes.requested_dtype(dtype, "empty"))
     return placed(zeros, out_sharding, "empty")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from xnp import lax
 from xnp.lax.shape import concatenate, dimension_of, ints, reshape, squeeze
+from xnp.primitives import table
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
     GatherDimensionNumbers,
@@ -26,7 +27,7 @@ from xnp.primitives.scatter import (
     window_sizes,
 )
 from xnp.primitives.slicing import dynamic_slice_p, dynamic_update_slice_p, slice_p
-from xnp.primitives.table import bind, filled, scalar_like, selected
+from xnp.primitives.table import bind, scalar_like, select
 from xprim import Array, ConcreteArray, Primitive, as_array, dtypes, scalar_array
 from xprim.avals import size_of, slice_indices
 from xprim.config import values as options
@@ -479,8 +480,8 @@ def _trace_start(part: Any, size: int, dtype: Any, counts: bool) -> Array:
     if not counts or not dtypes.is_signed_integer(dtype) or start.aval.ndim:
         return start
     most = int(dtypes.iinfo(dtype).max)
-    from_end = bind("add", start, filled((), min(size, most), dtype))
-    result: Array = selected(bind("lt", start, filled((), 0, dtype)), from_end, start)
+    from_end = bind("add", start, table.fill((), min(size, most), dtype))
+    result: Array = select(bind("lt", start, table.fill((), 0, dtype)), from_end, start)
     return result
 
 
@@ -930,7 +931,7 @@ def apply_in_turn(x: Any, places: Any, func: Callable[[Any], Any]) -> Array:
         at = bind("min", place, scalar_like(place, size - 1))
         old = dynamic_index_in_dim(flat, at, keepdims=False)
         there = bind("lt", place, scalar_like(place, size))
-        new = selected(there, as_array(func(old), old.aval.dtype), old)
+        new = select(there, as_array(func(old), old.aval.dtype), old)
         return dynamic_update_index_in_dim(flat, new, at, 0), None
 
     flat, _ = lax.scan(step, reshape(x, (size,)), reshape(places, (places.aval.size,)))
@@ -969,12 +970,12 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
 def _modulo(indices: Array, size: int) -> Array:
     if not size:
         return indices
-    period = filled(indices.aval.shape, size, indices.aval.dtype)
+    period = table.fill(indices.aval.shape, size, indices.aval.dtype)
     rest = bind("rem", indices, period)
     if not dtypes.is_signed_integer(indices.aval.dtype):
         return rest
-    below = bind("lt", rest, filled(rest.aval.shape, 0, rest.aval.dtype))
-    result: Array = selected(below, bind("add", rest, period), rest)
+    below = bind("lt", rest, table.fill(rest.aval.shape, 0, rest.aval.dtype))
+    result: Array = select(below, bind("add", rest, period), rest)
     return result
 
 

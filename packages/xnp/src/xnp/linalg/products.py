@@ -15,7 +15,7 @@ from xnp.placing import computed_as
 from xnp.primitives import table
 from xnp.primitives.linear_systems import solve_p
 from xnp.primitives.matrices import eye, mt
-from xnp.primitives.table import broadcasted, converted, filled, moved, mul, reshaped, sliced, sub
+from xnp.primitives.table import broadcast_to, convert, fill, move_dim, mul, reshape, slice_dim, sub
 from xprim import Array, as_array, dtypes, promotion
 from xprim.errors import ShapeError, message
 from xprim.requirements import require, static_int
@@ -46,7 +46,7 @@ def promote(name: str, *values: Any, inexact: bool = False) -> list[Any]:
     dtype = promotion.result_type(*arrays)
     if inexact:
         dtype = dtypes.to_inexact_dtype(dtype)
-    return [converted(x, dtype) for x in arrays]
+    return [convert(x, dtype) for x in arrays]
 
 
 def matrix(name: str, value: Any, *, square: bool = False) -> Any:
@@ -78,7 +78,7 @@ def broadcast_batches(name: str, *arrays: Any, core: Sequence[int]) -> list[Any]
 
 
 def _broadcast(x: Any, shape: tuple[int, ...]) -> Any:
-    return broadcasted(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+    return broadcast_to(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
 # -------------------------------------------------------------------------------------- products
@@ -132,7 +132,7 @@ def matmul(
     numbers = (((x.ndim - 1,), (y_batch,)), (shared, shared))
     result = lax.dot_general(x, y, numbers, precision, preferred_element_type)
     if y_batch and not shared and x_core == 2:  # (m, batch..., n)
-        result = moved(result, 0, y_batch)
+        result = move_dim(result, 0, y_batch)
     return result
 
 
@@ -167,8 +167,8 @@ def vecdot(
         Array(11., dtype=float32)
     """
     x, y = promote("vecdot", x1, x2)
-    x = moved(x, axis_of(axis, x.ndim, "vecdot"), x.ndim - 1)
-    y = moved(y, axis_of(axis, y.ndim, "vecdot"), y.ndim - 1)
+    x = move_dim(x, axis_of(axis, x.ndim, "vecdot"), x.ndim - 1)
+    y = move_dim(y, axis_of(axis, y.ndim, "vecdot"), y.ndim - 1)
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(
             f"vecdot: the contracted dimensions differ: {x.shape[-1]} and {y.shape[-1]}."
@@ -386,15 +386,15 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         "axis {} must have three elements.", axis, got=(x, y),
     )  # fmt: skip
     check_ranks("cross", x, y, core=(1, 1))
-    x, y = moved(x, places[0], x.ndim - 1), moved(y, places[1], y.ndim - 1)
+    x, y = move_dim(x, places[0], x.ndim - 1), move_dim(y, places[1], y.ndim - 1)
     x, y = broadcast_batches("cross", x, y, core=(1, 1))
     last = x.ndim - 1
 
     def turned(z: Any, by: int) -> Any:
-        return table.concatenated([sliced(z, last, by, 3), sliced(z, last, 0, by)], last)
+        return table.join([slice_dim(z, last, by, 3), slice_dim(z, last, 0, by)], last)
 
     result = sub(mul(turned(x, 1), turned(y, 2)), mul(turned(x, 2), turned(y, 1)))
-    return moved(result, last, axis_of(axis, x.ndim, "cross"))
+    return move_dim(result, last, axis_of(axis, x.ndim, "cross"))
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
@@ -448,12 +448,12 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     start_row, start_column = max(-offset, 0), max(offset, 0)
     count = max(min(m - start_row, n - start_column), 0)
     if not count:
-        return filled((*x.shape[:-2], 0), 0, x.dtype)
+        return fill((*x.shape[:-2], 0), 0, x.dtype)
     # of the square block, elements 0, k + 1, 2 (k + 1), ... in the order of memory
-    block = sliced(x, last - 1, start_row, start_row + count)
-    block = sliced(block, last, start_column, start_column + count)
-    flat = reshaped(block, (*x.shape[:-2], count * count))
-    return sliced(flat, last - 1, 0, count * count, count + 1)
+    block = slice_dim(x, last - 1, start_row, start_row + count)
+    block = slice_dim(block, last, start_column, start_column + count)
+    flat = reshape(block, (*x.shape[:-2], count * count))
+    return slice_dim(flat, last - 1, 0, count * count, count + 1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array:

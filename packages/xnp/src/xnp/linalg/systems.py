@@ -17,7 +17,7 @@ from xnp.primitives.linear_systems import det_p, pivots_of, solve_p
 from xnp.primitives.matrices import adjoint, conj, eye, real, real_dtype
 from xnp.primitives.qr import geqrf_p
 from xnp.primitives.svd import pinv_p, svd_p
-from xnp.primitives.table import broadcasted, converted, filled, reshaped, selected, sliced, summed
+from xnp.primitives.table import broadcast_to, convert, fill, reshape, select, slice_dim, sum_axes
 from xprim import Array, JaxprTracer, Zero, as_array, custom_jvp_call_p, dtypes
 from xprim.errors import ShapeError, message
 from xprim.requirements import require, require_choice
@@ -371,14 +371,14 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     x = matrix("solve", x, square=True)
     is_vector = y.ndim == 1
     if is_vector:
-        y = reshaped(y, (*y.shape, 1))
+        y = reshape(y, (*y.shape, 1))
     require(
         y.ndim and y.shape[-2] == x.shape[-1], "solve", "the operands do not fit.",
         got={"a": x, "b": y}, expected="as many rows of b as columns of a",
     )  # fmt: skip
     x, y = broadcast_batches("solve", x, y, core=(2, 2))
     result = solve_p.bind(x, y)[0]
-    x_of_y: Array = reshaped(result, result.shape[:-1]) if is_vector else result
+    x_of_y: Array = reshape(result, result.shape[:-1]) if is_vector else result
     return x_of_y
 
 
@@ -449,7 +449,7 @@ def pinv(
     if cut is None:
         cut = 10 * max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
     bounds = bounds_of("pinv", cut, x, 2, real_dtype(x.dtype))
-    result: Array = pinv_p.bind(broadcasted(x, (*bounds.shape, *x.shape[-2:])), bounds)[0]
+    result: Array = pinv_p.bind(broadcast_to(x, (*bounds.shape, *x.shape[-2:])), bounds)[0]
     return result
 
 
@@ -484,20 +484,20 @@ def lstsq(
         "a must be a matrix, b a vector or a matrix with as many rows.", got={"a": x, "b": y},
     )  # fmt: skip
     m, n = x.shape
-    columns = reshaped(y, (m, 1)) if y.ndim == 1 else y
+    columns = reshape(y, (m, 1)) if y.ndim == 1 else y
     eps = float(dtypes.finfo(x.dtype).eps)
     cut = bounds_of("lstsq", max(m, n) * eps if rcond is None else rcond, x, 2, real_dtype(x.dtype))
     require(not cut.ndim, "lstsq", "rcond must be a number.", got=cut, error=ShapeError)
-    cut = selected(lax.lt(cut, table.scalar_like(cut, 0)), table.scalar_like(cut, eps), cut)
+    cut = select(lax.lt(cut, table.scalar_like(cut, 0)), table.scalar_like(cut, eps), cut)
     s = _values_beside_pinv(x)
     rank = rank_of(s, cut)
     solution = matmul(pinv(x, cut), columns)
     difference = lax.abs(lax.sub(columns, matmul(x, solution)))
-    residuals = summed(lax.mul(difference, difference), (0,))
+    residuals = sum_axes(lax.mul(difference, difference), (0,))
     if numpy_resid and (m <= n or int(rank) < n):
-        residuals = filled((0,), 0, residuals.dtype)
+        residuals = fill((0,), 0, residuals.dtype)
     if y.ndim == 1:
-        solution = reshaped(solution, (n,))
+        solution = reshape(solution, (n,))
     return solution, residuals, rank, s
 
 
@@ -516,16 +516,16 @@ def rank_of(s: Any, rtol: Any) -> Any:
     """Return how many of descending singular values exceed `rtol` times the first one."""
     s, bounds = beside_bounds(s, rtol)
     if not s.shape[-1]:
-        return filled(s.shape[:-1], 0, dtypes.int32)
-    first = sliced(s, s.ndim - 1, 0, 1)
-    return count_above(s, lax.mul(broadcasted(first, s.shape, tuple(range(s.ndim))), bounds))
+        return fill(s.shape[:-1], 0, dtypes.int32)
+    first = slice_dim(s, s.ndim - 1, 0, 1)
+    return count_above(s, lax.mul(broadcast_to(first, s.shape, tuple(range(s.ndim))), bounds))
 
 
 def beside_bounds(s: Any, bound: Any) -> tuple[Any, Any]:
     """Return singular values and the bound of each, of one shape; both are repeated to it."""
     bounds = bounds_of("matrix_rank", bound, s, 1, s.dtype)
     shape = (*bounds.shape, s.shape[-1])
-    return broadcasted(s, shape), broadcasted(bounds, shape, tuple(range(bounds.ndim)))
+    return broadcast_to(s, shape), broadcast_to(bounds, shape, tuple(range(bounds.ndim)))
 
 
 def check_one_bound(operation: str, one: str, first: Any, other: str, second: Any) -> None:
@@ -550,7 +550,7 @@ def bounds_of(name: str, bound: Any, x: Any, core: int, dtype: np.dtype[Any]) ->
         TypeError: `x` is not an array; `dtype` names no dtype.
     """
     batch = x.shape[: x.ndim - core]
-    bounds = converted(asarray(bound), dtype)
+    bounds = convert(asarray(bound), dtype)
     try:
         shape = np.broadcast_shapes(bounds.shape, batch)
     except ValueError:
@@ -559,13 +559,13 @@ def bounds_of(name: str, bound: Any, x: Any, core: int, dtype: np.dtype[Any]) ->
             got=bounds.aval.str_long(), expected=f"a shape that broadcasts with {batch}",
         )) from None  # fmt: skip
     check_ranks(name, bounds, x, core=(0, core), made=(1,))
-    return broadcasted(bounds, shape)
+    return broadcast_to(bounds, shape)
 
 
 def count_above(s: Any, bounds: Any) -> Any:
     """Return how many singular values of each matrix exceed their bounds."""
     integer = dtypes.canonicalize_dtype(int)
-    return summed(converted(lax.gt(s, bounds), integer), (s.ndim - 1,))
+    return sum_axes(convert(lax.gt(s, bounds), integer), (s.ndim - 1,))
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
@@ -595,7 +595,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     sign, values = (_of_qr if method == "qr" else pivots_of)(wide(x))
     sizes = lax.abs(values)
     last = (values.ndim - 1,)
-    logs = summed(lax.log(sizes), last)
+    logs = sum_axes(lax.log(sizes), last)
     sign = lax.mul(sign, lax.reduce_prod(lax.sign(values), last))
     narrow = dtypes.itemsize_bits(x.dtype) < 32
     return SlogdetResult(*[cast(v, x.dtype) if narrow else v for v in (sign, logs)])
@@ -640,8 +640,8 @@ def _small_det(x: Any, n: int) -> Any:
     row = x.ndim - 2
 
     def entry(i: int, j: int) -> Any:
-        found = sliced(sliced(x, row, i, i + 1), row + 1, j, j + 1)
-        return reshaped(found, x.shape[:-2])
+        found = slice_dim(slice_dim(x, row, i, i + 1), row + 1, j, j + 1)
+        return reshape(found, x.shape[:-2])
 
     def minor(i: int, columns: tuple[int, ...]) -> Any:
         if len(columns) == 1:
@@ -687,8 +687,8 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
             got=f"{x.aval.str_long()}, ind={ind}",
         ))  # fmt: skip
     size = math.prod(x.shape[:ind])
-    inverse = inv(reshaped(x, (size, size)))
-    return reshaped(inverse, (*x.shape[ind:], *x.shape[:ind]))
+    inverse = inv(reshape(x, (size, size)))
+    return reshape(inverse, (*x.shape[ind:], *x.shape[:ind]))
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -716,14 +716,14 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """
     x, y = promote("tensorsolve", a, b, inexact=True)
     for axis in axes or ():
-        x = table.moved(x, axis_of(axis, x.ndim, "tensorsolve"), x.ndim - 1)
+        x = table.move_dim(x, axis_of(axis, x.ndim, "tensorsolve"), x.ndim - 1)
     shape = x.shape[y.ndim :]
     require(
         math.prod(shape) == y.size and math.prod(x.shape[: y.ndim]) == y.size, "tensorsolve",
         "the operands do not fit.", got={"a": x, "b": y},
     )  # fmt: skip
-    flat = solve(reshaped(x, (y.size, y.size)), reshaped(y, (y.size,)))
-    return reshaped(flat, shape)
+    flat = solve(reshape(x, (y.size, y.size)), reshape(y, (y.size,)))
+    return reshape(flat, shape)
 
 
 # ----------------------------------------------------------------------------------------- norms
@@ -819,7 +819,7 @@ def vector_norm(
     """
     (y,) = promote("vector_norm", x)
     if not dtypes.is_inexact(y.dtype):
-        y = converted(y, dtypes.python_scalar_dtype(float))
+        y = convert(y, dtypes.python_scalar_dtype(float))
     if axis is None:
         axes = tuple(range(y.ndim))
     else:
@@ -832,7 +832,7 @@ def vector_norm(
 
 def _power_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
     if order == 2:
-        return _root(summed(_squared_size(x), axes))
+        return _root(sum_axes(_squared_size(x), axes))
     sizes = lax.abs(x)
     largest = float(dtypes.finfo(sizes.dtype).max)  # greater orders are infinite in the dtype
     if order > largest:
@@ -841,11 +841,11 @@ def _power_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
         return _least(sizes, axes)
     if order == 0:
         zero = lax.full_like(sizes, 0)
-        return summed(converted(lax.ne(sizes, zero), sizes.dtype), axes)
+        return sum_axes(convert(lax.ne(sizes, zero), sizes.dtype), axes)
     if order == 1:
-        return summed(sizes, axes)
+        return sum_axes(sizes, axes)
     power = lax.pow(sizes, lax.full_like(sizes, order))
-    total = summed(power, axes)
+    total = sum_axes(power, axes)
     return lax.pow(total, lax.full_like(total, 1 / order))
 
 
@@ -853,7 +853,7 @@ def _greatest(sizes: Any, axes: tuple[int, ...]) -> Any:
     """Return the greatest of numbers that are not negative; 0 where there is none."""
     if math.prod([sizes.shape[d] for d in axes]):
         return lax.reduce_max(sizes, axes)
-    return summed(sizes, axes)
+    return sum_axes(sizes, axes)
 
 
 def _least(sizes: Any, axes: tuple[int, ...]) -> Any:
@@ -876,7 +876,7 @@ def _root(x: Any) -> Any:
     """Return the square root, whose derivative at zero is taken for zero."""
     zero = lax.full_like(x, 0)
     is_zero = lax.eq(x, zero)
-    return selected(is_zero, zero, lax.sqrt(selected(is_zero, lax.full_like(x, 1), x)))
+    return select(is_zero, zero, lax.sqrt(select(is_zero, lax.full_like(x, 1), x)))
 
 
 def matrix_norm(
@@ -917,7 +917,7 @@ def matrix_norm(
 
 def _by_sums(pick: Callable[..., Any], axis: int) -> Callable[[Any], Any]:
     """Return the norm that picks among the sums of `|x|` along one of the last two axes."""
-    return lambda x: pick(summed(lax.abs(x), (x.ndim + axis,)), (x.ndim - 2,))
+    return lambda x: pick(sum_axes(lax.abs(x), (x.ndim + axis,)), (x.ndim - 2,))
 
 
 def _by_values(pick: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -931,23 +931,23 @@ def _by_values(pick: Callable[..., Any]) -> Callable[[Any], Any]:
 
 def _nuclear(x: Any, *known: Any) -> tuple[Any, ...]:
     """Return the nuclear norm; `known` are the norm itself and U V^H."""
-    return (known[0] if known else summed(svdvals(x), (x.ndim - 2,)),)
+    return (known[0] if known else sum_axes(svdvals(x), (x.ndim - 2,)),)
 
 
 def _nuclear_jvp(primals: Any, tangents: Any) -> Any:
     x, *known = primals
     if not known:
         s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True)
-        known = [summed(s, (x.ndim - 2,)), matmul(u, vh)]
+        known = [sum_axes(s, (x.ndim - 2,)), matmul(u, vh)]
     outs = custom_jvp_call_p.bind(x, *known, call=_nuclear, jvp=_nuclear_jvp)
     if type(tangents[0]) is Zero:
         return outs, (Zero(outs[0].aval),)
     products = real(lax.mul(conj(known[1]), tangents[0]))
-    return outs, (summed(products, (x.ndim - 2, x.ndim - 1)),)
+    return outs, (sum_axes(products, (x.ndim - 2, x.ndim - 1)),)
 
 
 _MATRIX_NORMS: dict[Any, Callable[[Any], Any]] = {
-    "fro": lambda x: _root(summed(_squared_size(x), (x.ndim - 2, x.ndim - 1))),
+    "fro": lambda x: _root(sum_axes(_squared_size(x), (x.ndim - 2, x.ndim - 1))),
     "nuc": lambda x: custom_jvp_call_p.bind(x, call=_nuclear, jvp=_nuclear_jvp)[0],
     1: _by_sums(_greatest, -2),
     -1: _by_sums(_least, -2),
@@ -959,7 +959,7 @@ _MATRIX_NORMS: dict[Any, Callable[[Any], Any]] = {
 
 
 def _restore(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    return reshaped(x, [1 if i in axes else n for i, n in enumerate(shape)])
+    return reshape(x, [1 if i in axes else n for i, n in enumerate(shape)])
 
 
 def cond(x: ArrayLike, p: float | str | None = None) -> Array:
@@ -1031,7 +1031,7 @@ def matrix_rank(
     """
     check_one_bound("matrix_rank", "rtol", rtol, "tol", tol)
     operand = array_of(M, "matrix_rank")
-    rows = operand if operand.ndim >= 2 else reshaped(operand, (1, operand.size))
+    rows = operand if operand.ndim >= 2 else reshape(operand, (1, operand.size))
     x = matrix("matrix_rank", rows, square=hermitian)
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is not None:

@@ -16,7 +16,7 @@ from xnp.numpy.reductions import sum as summed
 from xnp.numpy.selection import searchsorted
 from xnp.numpy.shaping import concatenate, moveaxis
 from xnp.primitives.precision import PrecisionLike
-from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, dtypes
 from xprim.avals import size_of
 from xprim.errors import ArgumentError
@@ -137,7 +137,7 @@ def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
         return []
     value, shape = dispatch.as_array_like(value, a, "diff"), a.aval.shape
     return [
-        value if value.aval.ndim else broadcasted(value, (*shape[:axis], 1, *shape[axis + 1 :]))
+        value if value.aval.ndim else broadcast_to(value, (*shape[:axis], 1, *shape[axis + 1 :]))
     ]
 
 
@@ -164,12 +164,12 @@ def ediff1d(
         not dtypes.is_bool(ary.aval.dtype), "ediff1d", "takes numbers, got booleans.",
         hint="diff takes them", error=TypeError,
     )  # fmt: skip
-    flat = reshaped(ary, (ary.aval.size,))
+    flat = reshape(ary, (ary.aval.size,))
     parts = [diff(flat)]
     for value, place in ((to_begin, 0), (to_end, 2)):
         if value is not None:
             value = cast(asarray(value), ary.aval.dtype)
-            parts.insert(place, reshaped(value, (value.aval.size,)))
+            parts.insert(place, reshape(value, (value.aval.size,)))
     return concatenate(parts)
 
 
@@ -363,9 +363,9 @@ def interp(
     f0, f1 = read(fp, place - 1), read(fp, place)
     width = bind("sub", x1, x0)
     flat = bind("eq", width, scalar_like(width, 0))
-    slope = cast(bind("div", bind("sub", x, x0), selected(flat, scalar_like(width, 1), width)),
+    slope = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(width, 1), width)),
                  f0.aval.dtype)  # fmt: skip
-    result = selected(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
+    result = select(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
     if period is not None:
         return result
     for value, end, primitive in ((left, 0, "lt"), (right, size - 1, "gt")):
@@ -376,7 +376,7 @@ def interp(
             )  # fmt: skip
             continue
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
-        beyond = bind(primitive, x, broadcasted(read(xp, end), x.aval.shape))
+        beyond = bind(primitive, x, broadcast_to(read(xp, end), x.aval.shape))
         result = dispatch.chosen("interp", beyond, outer, result)
     return result
 
@@ -438,11 +438,11 @@ def unwrap(
     half = period / 2 if dtypes.is_inexact(p.aval.dtype) else period // 2
     moved = (step + half) % period - half
     boundary = (moved == -half) & (step > 0)
-    moved = selected(boundary, broadcasted(half, moved.shape), moved)
+    moved = select(boundary, broadcast_to(half, moved.shape), moved)
     correction = moved - step
     limit = half if discont is None else discont
     small = abs(step) < limit
-    correction = selected(array_of(small, "unwrap"), scalar_like(correction, 0), correction)
+    correction = select(array_of(small, "unwrap"), scalar_like(correction, 0), correction)
     rest = array_of(_along(p, axis, 1, None) + correction.cumsum(axis), "unwrap")
     return concatenate([_along(p, axis, 0, 1), rest], axis)
 
@@ -489,11 +489,11 @@ def cross(
     if sizes == (2, 2):
         return third
     zero = scalar_like(a, 0)
-    a3 = a[..., 2] if sizes[0] == 3 else broadcasted(zero, a1.shape)
-    b3 = b[..., 2] if sizes[1] == 3 else broadcasted(zero, b1.shape)
+    a3 = a[..., 2] if sizes[0] == 3 else broadcast_to(zero, a1.shape)
+    b3 = b[..., 2] if sizes[1] == 3 else broadcast_to(zero, b1.shape)
     parts = broadcast_all("cross", a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, third)
     # in front, where each is written in one piece; beside each other they are written in threes
-    joined = bind("concatenate", *[reshaped(v, (1, *v.aval.shape)) for v in parts], dimension=0)
+    joined = bind("concatenate", *[reshape(v, (1, *v.aval.shape)) for v in parts], dimension=0)
     return moveaxis(joined, 0, axisc)
 
 
@@ -542,9 +542,9 @@ def _windows_times(a: Any, kernel: Any, padding: tuple[int, int], precision: Any
 
     An infinity of the kernel, which is the shorter one, times the padding is NaN.
     """
-    x, y = [reshaped(v, (1, 1, v.aval.size)) for v in (a, kernel)]
+    x, y = [reshape(v, (1, 1, v.aval.size)) for v in (a, kernel)]
     result = lax.conv_general_dilated(x, y, (1,), [padding], precision=precision)
-    return reshaped(result, (result.aval.size,))
+    return reshape(result, (result.aval.size,))
 
 
 def _check_vectors(operation: str, a: Array, v: Array) -> None:

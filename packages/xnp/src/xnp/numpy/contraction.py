@@ -20,7 +20,7 @@ from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permute
 from xnp.placing import computed_as
 from xnp.primitives.precision import PrecisionLike, holds_products, normal_precision
-from xnp.primitives.table import bind, broadcasted, reshaped
+from xnp.primitives.table import bind, broadcast_to, reshape
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ArgumentError, ShapeError, described, message
 from xprim.requirements import require, static_int
@@ -163,8 +163,8 @@ def _batch_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
             expected="all dimensions but the last two equal or 1",
         )) from None  # fmt: skip
     if lead[0] != lead[1]:
-        a = broadcasted(a, (*batch, *a.aval.shape[-2:]))
-        b = broadcasted(b, (*batch, *b.aval.shape[-2:]))
+        a = broadcast_to(a, (*batch, *a.aval.shape[-2:]))
+        b = broadcast_to(b, (*batch, *b.aval.shape[-2:]))
     n = len(batch)
     dims = tuple(range(n))
     return dot_general(a, b, ((n + 1,), (n,)), (dims, dims), precision, preferred)
@@ -238,7 +238,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = array_of(x1, "matvec"), array_of(x2, "matvec")
     _check_dimensions("matvec", x1, x2, (2, 1))
-    columns = matmul(x1, reshaped(x2, (*x2.aval.shape, 1)))
+    columns = matmul(x1, reshape(x2, (*x2.aval.shape, 1)))
     return reshaped_last(columns)  # type: ignore[no-any-return]
 
 
@@ -267,8 +267,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     _check_dimensions("vecmat", x1, x2, (1, 2))
     rows = _conjugate(x1)
     shape = rows.aval.shape
-    product = matmul(reshaped(rows, (*shape[:-1], 1, shape[-1])), x2)
-    return reshaped(product, (*product.shape[:-2], product.shape[-1]))
+    product = matmul(reshape(rows, (*shape[:-1], 1, shape[-1])), x2)
+    return reshape(product, (*product.shape[:-2], product.shape[-1]))
 
 
 def _check_dimensions(operation: str, x1: Any, x2: Any, least: tuple[int, int]) -> None:
@@ -283,7 +283,7 @@ def _check_dimensions(operation: str, x1: Any, x2: Any, least: tuple[int, int]) 
 
 def reshaped_last(x: Any) -> Any:
     """Drop a last dimension of size 1."""
-    return reshaped(x, x.aval.shape[:-1])
+    return reshape(x, x.aval.shape[:-1])
 
 
 def _conjugate(x: Any) -> Any:
@@ -321,7 +321,7 @@ def vdot(
         Array(6.+3.j, dtype=complex64)
     """
     a, b = promoted("vdot", a, b)
-    a, b = reshaped(_conjugate(a), (a.aval.size,)), reshaped(b, (b.aval.size,))
+    a, b = reshape(_conjugate(a), (a.aval.size,)), reshape(b, (b.aval.size,))
     return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
@@ -365,7 +365,7 @@ def vecdot(
             got=f"x: {x.aval.str_long()}, y: {y.aval.str_long()}",
         ))  # fmt: skip
     shape = common_shape("vecdot", [x.aval, y.aval])
-    x, y = broadcasted(_conjugate(x), shape), broadcasted(y, shape)
+    x, y = broadcast_to(_conjugate(x), shape), broadcast_to(y, shape)
     n = len(shape) - 1
     dims = tuple(range(n))
     preferred = _requested_type(preferred_element_type, "vecdot")
@@ -506,9 +506,9 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
         raise TypeError("outer: out= is not supported, for arrays do not change.")
     a, b = promoted("outer", a, b)
     rows, columns = a.aval.size, b.aval.size
-    a = bind("broadcast_in_dim", reshaped(a, (rows,)), shape=(rows, columns),
+    a = bind("broadcast_in_dim", reshape(a, (rows,)), shape=(rows, columns),
              broadcast_dimensions=(0,))  # fmt: skip
-    return bind("mul", a, broadcasted(reshaped(b, (columns,)), (rows, columns)))
+    return bind("mul", a, broadcast_to(reshape(b, (columns,)), (rows, columns)))
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
@@ -534,11 +534,11 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     shapes = [(*(1,) * (rank - x.aval.ndim), *x.aval.shape) for x in (a, b)]
     pairs = list(zip(*shapes, strict=True))
     full = tuple([n for pair in pairs for n in pair])
-    a = bind("broadcast_in_dim", reshaped(a, shapes[0]), shape=full,
+    a = bind("broadcast_in_dim", reshape(a, shapes[0]), shape=full,
              broadcast_dimensions=tuple(range(0, 2 * rank, 2))) if rank else a  # fmt: skip
-    b = bind("broadcast_in_dim", reshaped(b, shapes[1]), shape=full,
+    b = bind("broadcast_in_dim", reshape(b, shapes[1]), shape=full,
              broadcast_dimensions=tuple(range(1, 2 * rank, 2))) if rank else b  # fmt: skip
-    return reshaped(bind("mul", a, b), tuple([m * n for m, n in pairs]))
+    return reshape(bind("mul", a, b), tuple([m * n for m, n in pairs]))
 
 
 # ------------------------------------------------------------------------------------------- einsum
@@ -883,7 +883,7 @@ def _without_ones(labels: str, x: Any, others: str, y: Any) -> tuple[str, Any]:
 def _arrange(labels: str, x: Any, result: str, sizes: dict[str, int], preferred: Any) -> Any:
     labels, x = _simplify(labels, x, result)
     x = permute(x, tuple([labels.index(c) for c in result]))
-    x = broadcasted(x, tuple([sizes[c] for c in result]))
+    x = broadcast_to(x, tuple([sizes[c] for c in result]))
     if preferred is not None and x.aval.dtype != preferred:
         x = bind("convert_element_type", x, new_dtype=preferred, weak_type=False)
     return x

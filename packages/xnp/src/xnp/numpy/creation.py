@@ -19,7 +19,7 @@ from xnp.numpy.dispatch import (
     promoted,
 )
 from xnp.placing import on_device, placed, shard_like, sharding_over_mesh
-from xnp.primitives.table import bind, broadcasted, filled, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, fill, scalar_like, select
 from xprim import (
     Array,
     ConcreteArray,
@@ -396,7 +396,7 @@ def _constant(value: Any, shape: Any, dtype: Any, operation: str, device: Any) -
             else from_stored(np.full(aval.stored.shape, value, aval.stored.dtype), aval)
         )  # fmt: skip
     else:
-        result = filled(shape, value, dtype)
+        result = fill(shape, value, dtype)
     return on_device(result, device, operation)
 
 
@@ -533,8 +533,8 @@ def full(
     value = fill_value if isinstance(fill_value, Array) else array(fill_value, wanted)
     weak = value.aval.weak_type and wanted is device is None
     value = cast(value, value.aval.dtype if wanted is None else wanted, weak)
-    broadcast_all("full", value, filled(shape, 0, dtypes.int8)) if value.aval.ndim else None
-    result = broadcasted(value, shape)
+    broadcast_all("full", value, fill(shape, 0, dtypes.int8)) if value.aval.ndim else None
+    result = broadcast_to(value, shape)
     return placed(on_device(result, device, "full"), out_sharding, "full")
 
 
@@ -822,9 +822,9 @@ def _triangle(operation: str, keeps_below: bool) -> Any:
         if m.aval.ndim < 2:
             raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
         rows, columns = m.aval.shape[-2:]
-        mask = broadcasted(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
+        mask = broadcast_to(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
         zero = scalar_like(m, 0)
-        return selected(mask, m, zero) if keeps_below else selected(mask, zero, m)
+        return select(mask, m, zero) if keeps_below else select(mask, zero, m)
 
     return written
 

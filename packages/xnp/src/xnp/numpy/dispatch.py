@@ -14,12 +14,12 @@ import xprim
 from xnp.primitives.table import (
     NATIVE,
     bind as bind,
-    broadcasted as broadcasted,
-    filled as filled,
+    broadcast_to as broadcast_to,
+    fill as fill,
     for_memory_order,
-    reshaped as reshaped,
+    reshape as reshape,
     scalar_like as scalar_like,
-    selected as selected,
+    select as select,
 )
 from xprim import (
     Array,
@@ -222,13 +222,13 @@ def broadcast(operation: str, *arrays: Any) -> list[Array]:
         shape = remember(_shapes, avals, common_shape(operation, avals), _MAX_SHAPES)
     if config.values.numpy_rank_promotion != "allow":
         check_ranks(operation, *arrays)
-    return [x if not x.aval.shape else broadcasted(x, shape) for x in arrays]
+    return [x if not x.aval.shape else broadcast_to(x, shape) for x in arrays]
 
 
 def broadcast_all(operation: str, *arrays: Any) -> list[Array]:
     """Return the Arrays in their common shape, all of them."""
     shape = common_shape(operation, [x.aval for x in arrays])
-    return [broadcasted(x, shape) for x in arrays]
+    return [broadcast_to(x, shape) for x in arrays]
 
 
 def broadcast_checked(operation: str, *arrays: Any) -> list[Array]:
@@ -257,7 +257,7 @@ def chosen(operation: str, mask: Any, new: Any, x: Any) -> Array:
     """Return `new` where a mask of `x` holds and else `x`, which are broadcast with each other."""
     check_ranks(operation, new, x)
     shape = common_shape(operation, [new.aval, x.aval])
-    return selected(*[broadcasted(value, shape) for value in (mask, new, x)])
+    return select(*[broadcast_to(value, shape) for value in (mask, new, x)])
 
 
 def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
@@ -331,7 +331,7 @@ def axis_of(axis: Any, ndim: int, operation: str) -> int:
 def along_axis(x: Array, axis: Any, operation: str) -> tuple[Array, int]:
     """Return an array and a dimension of it; for None or a scalar that of the vector, as NumPy."""
     if axis is None or x.aval.ndim == 0:
-        x, axis = reshaped(x, (x.aval.size,)), axis or 0
+        x, axis = reshape(x, (x.aval.size,)), axis or 0
     return x, axis_of(axis, x.aval.ndim, operation)
 
 

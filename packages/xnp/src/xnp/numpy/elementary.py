@@ -21,7 +21,7 @@ from xnp.numpy.dispatch import (
     wide,
 )
 from xnp.numpy.ufuncs import binary_function, unary_function
-from xnp.primitives.table import bind, broadcasted, filled, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, fill, scalar_like, select
 from xprim import Array, ConcreteArray, dtypes, shaped_array, state
 from xprim.array import check_numbers
 from xprim.avals import size_of
@@ -279,8 +279,8 @@ def scale_by_power(x: Any, n: Any) -> Array:
     for _ in range(2):
         up = bind("gt", n, scalar_like(n, high))
         down = bind("lt", n, scalar_like(n, low))
-        step = selected(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
-        step = selected(up, scalar_like(n, high), step)
+        step = select(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
+        step = select(up, scalar_like(n, high), step)
         x, n = bind("mul", x, _power_of_two(step, x.aval.dtype)), bind("sub", n, step)
     n = bind("clamp", scalar_like(n, low), n, scalar_like(n, high))
     result: Array = bind("mul", x, _power_of_two(n, x.aval.dtype))
@@ -416,7 +416,7 @@ def trunc(x: Any) -> Any:
     if not dtypes.is_floating(x.aval.dtype):
         return _whole(x, "trunc", "floor")
     below = bind("lt", x, scalar_like(x, 0))
-    return selected(below, bind("ceil", x), bind("floor", x))
+    return select(below, bind("ceil", x), bind("floor", x))
 
 
 fix = trunc
@@ -441,7 +441,7 @@ def _round(a: Any, decimals: int) -> Array:
     rounded = bind(back, bind("round", bind(there, x, factor), rounding_method=1), factor)
     # Where the detour overflows: no digits to lose behind the point, none left before it.
     otherwise = x if decimals > 0 else bind("mul", x, scalar_like(x, 0))
-    rounded = selected(bind("is_finite", rounded), rounded, otherwise)
+    rounded = select(bind("is_finite", rounded), rounded, otherwise)
     return converted(rounded, dtype, a.aval.weak_type)
 
 
@@ -1273,8 +1273,8 @@ def heaviside(x1: Any, x2: Any) -> Any:
     zero = scalar_like(x1, 0)
     positive = bind("convert_element_type", bind("gt", x1, zero), new_dtype=x1.aval.dtype,
                     weak_type=x1.aval.weak_type)  # fmt: skip
-    step = selected(bind("eq", x1, zero), x2, positive)
-    return selected(bind("ne", x1, x1), x1, step)
+    step = select(bind("eq", x1, zero), x2, positive)
+    return select(bind("ne", x1, x1), x1, step)
 
 
 @binary_function()
@@ -1306,7 +1306,7 @@ def copysign(x1: Any, x2: Any) -> Any:
     if dtypes.is_complex(x1.aval.dtype):
         raise TypeError("copysign: complex numbers have no sign.")
     x1, x2 = dispatch.broadcast_checked("copysign", bind("abs", x1), x2)
-    return selected(sign_is_negative(x2), bind("neg", x1), x1)
+    return select(sign_is_negative(x2), bind("neg", x1), x1)
 
 
 @binary_function()
@@ -1350,8 +1350,8 @@ def _spacing_anywhere(x: Any) -> Any:
         return _spacing_by_bits(x)
     has_infinity = np.isinf(np.asarray(math.inf).astype(dtype))
     far = math.inf if has_infinity else float(dtypes.finfo(dtype).max)
-    away = selected(sign_is_negative(x), filled(x.aval.shape, -far, dtype),
-                    filled(x.aval.shape, far, dtype))  # fmt: skip
+    away = select(sign_is_negative(x), fill(x.aval.shape, -far, dtype),
+                    fill(x.aval.shape, far, dtype))  # fmt: skip
     return bind("sub", bind("nextafter", x, away), x)
 
 
@@ -1376,15 +1376,15 @@ def _spacing_by_bits(x: Any) -> Any:
     exponent = bind("max", bind("shift_right_logical", size, number(digits)), number(1))
     above = bind("sub", exponent, number(digits))
     is_normal = bind("gt", above, number(0))
-    normal = bind("shift_left", selected(is_normal, above, number(0)), number(digits))
-    place = selected(is_normal, number(0), bind("sub", exponent, number(1)))
-    step = selected(is_normal, normal, bind("shift_left", number(1), place))
+    normal = bind("shift_left", select(is_normal, above, number(0)), number(digits))
+    place = select(is_normal, number(0), bind("sub", exponent, number(1)))
+    step = select(is_normal, normal, bind("shift_left", number(1), place))
     infinity = bits_of(math.inf)
-    step = selected(bind("eq", size, bind("sub", infinity, number(1))), infinity, step)
-    step = selected(bind("ge", size, infinity), bits_of(math.nan), step)
+    step = select(bind("eq", size, bind("sub", infinity, number(1))), infinity, step)
+    step = select(bind("ge", size, infinity), bits_of(math.nan), step)
     found = bind("bitcast_convert_type", step, new_dtype=dtype)
     negative = bind("and", bind("lt", bits, number(0)), bind("ne", size, number(0)))
-    return selected(negative, bind("neg", found), found)
+    return select(negative, bind("neg", found), found)
 
 
 def spacing(x: ArrayLike, /) -> Array:
@@ -1435,9 +1435,9 @@ def _complex_sinc(x: Any) -> Any:
     end = bind("and", bind("eq", bind("abs", real), scalar_like(real, math.inf)),
                bind("lt", bind("abs", imag), scalar_like(imag, math.inf)))  # fmt: skip
     special = bind("or", at_zero, end)
-    safe = bind("mul", selected(special, scalar_like(x, 1), x), scalar_like(x, math.pi))
+    safe = bind("mul", select(special, scalar_like(x, 1), x), scalar_like(x, math.pi))
     quotient = bind("div", bind("sin", safe), safe)
-    return selected(at_zero, series, selected(end, scalar_like(x, 0), quotient))
+    return select(at_zero, series, select(end, scalar_like(x, 0), quotient))
 
 
 @unary_function
@@ -1472,7 +1472,7 @@ def sinc(x: Any) -> Any:
     dtype = x.aval.dtype
     wide = x if dtype in _SINC_TERMS else cast(x, dtypes.float32)
     infinite = bind("eq", bind("abs", wide), scalar_like(wide, math.inf))
-    wide = selected(infinite, scalar_like(wide, 2), wide)  # zero there too, with finite derivatives
+    wide = select(infinite, scalar_like(wide, 2), wide)  # zero there too, with finite derivatives
     n = bind("round", wide, rounding_method=1)  # half to even
     r = bind("sub", wide, n)
     squared = bind("mul", r, r)
@@ -1485,9 +1485,9 @@ def sinc(x: Any) -> Any:
     near = bind("eq", n, scalar_like(wide, 0))
     half = bind("mul", n, scalar_like(wide, 0.5))
     even = bind("eq", half, bind("floor", half))
-    far = bind("mul", series, bind("div", r, selected(near, scalar_like(wide, 1), wide)))
-    signed = selected(even, far, bind("neg", far))
-    result = selected(near, series, signed)
+    far = bind("mul", series, bind("div", r, select(near, scalar_like(wide, 1), wide)))
+    signed = select(even, far, bind("neg", far))
+    result = select(near, series, signed)
     return result if dtype in _SINC_TERMS else cast(result, dtype)
 
 
@@ -1591,7 +1591,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     # denormals are scaled up first
     scale = 2.0 ** (info.nmant + 2)
     tiny = bind("lt", bind("abs", x), scalar_like(x, float(info.smallest_normal)))
-    y = selected(tiny, bind("mul", x, scalar_like(x, scale)), x)
+    y = select(tiny, bind("mul", x, scalar_like(x, scale)), x)
     width = 8 * dtype.itemsize
     integer = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}[width]
     bits = bind("bitcast_convert_type", y, new_dtype=integer)
@@ -1603,15 +1603,15 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     halved = bind("or", cleared, scalar_like(bits, (field // 2 - 1) << info.nmant))
     mantissa = bind("bitcast_convert_type", halved, new_dtype=dtype)
     below = bind("sub", exponent, scalar_like(exponent, info.nmant + 2))
-    exponent = selected(tiny, below, exponent)
+    exponent = select(tiny, below, exponent)
     plain = bind("or", bind("eq", x, scalar_like(x, 0)), bind("not", bind("is_finite", x)))
-    exponent = selected(plain, scalar_like(exponent, 0), exponent)
+    exponent = select(plain, scalar_like(exponent, 0), exponent)
     # the exponent is constant, so the mantissa moves as x does, divided by 2^exponent
-    y = selected(plain, scalar_like(x, 1), y)
+    y = select(plain, scalar_like(x, 1), y)
     constant = bind("stop_gradient", y)
     moved = bind("mul", bind("sub", y, constant), bind("div", mantissa, constant))
     mantissa = bind("add", mantissa, moved)
-    return selected(plain, x, mantissa), cast(exponent, dtypes.int32)
+    return select(plain, x, mantissa), cast(exponent, dtypes.int32)
 
 
 # --- complex parts --------------------------------------------------------------------------------
@@ -1662,7 +1662,7 @@ def imag(val: Any) -> Any:
     x = array_of(val, "imag")
     if dtypes.is_complex(x.aval.dtype):
         return bind("imag", x)
-    return broadcasted(scalar_like(_of_numbers(x, "imag"), 0), x.aval.shape)
+    return broadcast_to(scalar_like(_of_numbers(x, "imag"), 0), x.aval.shape)
 
 
 @unary_function
@@ -1704,7 +1704,7 @@ def _angle(z: Any, deg: bool) -> Array:
     if dtypes.is_complex(z.aval.dtype):
         re, im = bind("real", z), bind("imag", z)
     else:
-        re, im = z, filled(z.aval.shape, 0, z.aval.dtype)
+        re, im = z, fill(z.aval.shape, 0, z.aval.dtype)
     result = bind("atan2", im, re)
     result = converted(result, result.aval.dtype)
     return bind("mul", result, scalar_like(result, 180 / math.pi)) if deg else result
@@ -1769,8 +1769,8 @@ def _is_unfinished(pair: Any) -> Any:
 def _step_of_euclid(pair: Any) -> Any:
     x, y = pair
     done = bind("eq", y, scalar_like(y, 0))
-    rest = bind("rem", x, selected(done, scalar_like(y, 1), y))
-    return selected(done, x, y), selected(done, y, rest)
+    rest = bind("rem", x, select(done, scalar_like(y, 1), y))
+    return select(done, x, y), select(done, y, rest)
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -1798,7 +1798,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x, y = _integers_of_one_dtype("lcm", x1, x2)
     divisor = array_of(gcd(x, y), "lcm")
     none = bind("eq", divisor, scalar_like(divisor, 0))
-    safe = selected(none, scalar_like(divisor, 1), divisor)
+    safe = select(none, scalar_like(divisor, 1), divisor)
     if dtypes.is_signed_integer(x.aval.dtype):
         x, y = bind("abs", x), bind("abs", y)  # what does not fit wraps around, as in NumPy
     return bind("mul", bind("div", x, safe), y)

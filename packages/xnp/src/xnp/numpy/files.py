@@ -10,7 +10,7 @@ import numpy as np
 from xnp.numpy.creation import array, asarray, counting
 from xnp.numpy.dispatch import array_of, axis_of, cast, elements_now
 from xnp.numpy.shaping import moveaxis
-from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like
+from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like
 from xprim import EAGER, Array, dtypes, from_numpy
 from xprim.errors import described, message
 from xprim.requirements import require
@@ -166,7 +166,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         "takes integers and booleans, got {}.", a, error=TypeError,
     )  # fmt: skip
     if axis is None:
-        a, axis = reshaped(a, (a.aval.size,)), 0
+        a, axis = reshape(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "packbits")
     hosts = elements_now(a)
     if hosts is not None:
@@ -178,13 +178,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     missing = -size % 8
     config = (*[(0, 0, 0)] * (bits.aval.ndim - 1), (0, missing, 0))
     bits = bind("pad", bits, scalar_like(bits, 0), padding_config=config)
-    bits = reshaped(bits, (*bits.aval.shape[:-1], (size + missing) // 8, 8))
+    bits = reshape(bits, (*bits.aval.shape[:-1], (size + missing) // 8, 8))
     return moveaxis(_by_sums(bits, bitorder), -1, axis)
 
 
 def _by_sums(bits: Array, order: str) -> Array:
     """Pack rows of eight bytes, 0 or 1, by moving each to its place."""
-    moved = bind("shift_left", bits, broadcasted(_shifts(order), bits.aval.shape))
+    moved = bind("shift_left", bits, broadcast_to(_shifts(order), bits.aval.shape))
     return bind("reduce_sum", moved, axes=(bits.aval.ndim - 1,))
 
 
@@ -215,7 +215,7 @@ def unpackbits(
     a = array_of(asarray(a), "unpackbits")
     require(a.aval.dtype == dtypes.uint8, "unpackbits", "takes uint8, got {}.", a, error=TypeError)
     if axis is None:
-        a, axis = reshaped(a, (a.aval.size,)), 0
+        a, axis = reshape(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "unpackbits")
     a = array_of(moveaxis(a, axis, -1), "unpackbits")
     hosts = elements_now(a)
@@ -225,14 +225,14 @@ def unpackbits(
         bits = from_numpy(np.unpackbits(hosts[0], -1, bitorder=order), copy=False)
     else:
         shape = (*a.aval.shape, 8)
-        eightfold = broadcasted(reshaped(a, (*a.aval.shape, 1)), shape)
+        eightfold = broadcast_to(reshape(a, (*a.aval.shape, 1)), shape)
         shifts = _shifts(bitorder)
-        places = bind("shift_left", broadcasted(scalar_like(shifts, 1), (8,)), shifts)
+        places = bind("shift_left", broadcast_to(scalar_like(shifts, 1), (8,)), shifts)
         single = bind(
-            "and", eightfold, broadcasted(places, shape)
+            "and", eightfold, broadcast_to(places, shape)
         )  # a shift of each would take longer
         bits = cast(bind("ne", single, scalar_like(single, 0)), dtypes.uint8)
-        bits = reshaped(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
+        bits = reshape(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
     return moveaxis(bits if count is None else bits[..., :count], -1, axis)
 
 

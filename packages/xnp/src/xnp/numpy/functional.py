@@ -18,7 +18,7 @@ import xtree
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
 from xnp.numpy.dispatch import array_of, axis_of, check_ranks
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis, stack
-from xnp.primitives.table import broadcasted, reshaped
+from xnp.primitives.table import broadcast_to, reshape
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
 from xprim.errors import ConcretizationTypeError, described, message
 from xprim.requirements import require
@@ -143,7 +143,7 @@ def fromfunction(
     sizes = shape_of(shape, "fromfunction")
     dtype = dtypes.requested_dtype(dtype, "fromfunction")
     lines = [
-        reshaped(counting((n,), 0, dtype), (n, *[1] * (len(sizes) - d - 1)))
+        reshape(counting((n,), 0, dtype), (n, *[1] * (len(sizes) - d - 1)))
         for d, n in enumerate(sizes)
     ]
     result: T = _map(functools.partial(function, **kwargs), lines, [0] * len(lines))
@@ -309,7 +309,7 @@ def _vmapped(
     own = [(None,) * (rank - len(lead)) + lead for lead in leads]
     kept = [[n for n, m in zip(sizes, shape, strict=True) if n == m] for sizes in own]
     whole = [
-        reshaped(x, (*sizes, *x.shape[len(lead) :]))
+        reshape(x, (*sizes, *x.shape[len(lead) :]))
         for x, sizes, lead in zip(arrays, kept, leads, strict=True)
     ]
     for d in reversed(range(rank)):
@@ -322,7 +322,7 @@ def _one_by_one(
 ) -> Any:
     count = math.prod(shape)
     cores = [x.shape[x.ndim - r :] for x, r in zip(arrays, ranks, strict=True)]
-    flat = [reshaped(broadcasted(x, (*shape, *core)), (count, *core))
+    flat = [reshape(broadcast_to(x, (*shape, *core)), (count, *core))
             for x, core in zip(arrays, cores, strict=True)]  # fmt: skip
     results = [call(*[x[i] for x in flat]) for i in range(count)]
     return xtree.map(lambda *column: _join(list(column), shape), *results)
@@ -341,7 +341,7 @@ def _of_no_elements(
 
 def _join(results: list[Any], shape: tuple[int, ...]) -> Any:
     joined = stack([asarray(r) for r in results])
-    return reshaped(joined, (*shape, *joined.shape[1:]))
+    return reshape(joined, (*shape, *joined.shape[1:]))
 
 
 boundaries(globals())

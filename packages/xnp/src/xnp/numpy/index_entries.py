@@ -11,7 +11,7 @@ import numpy as np
 import xtree
 from xnp.numpy.dispatch import cast
 from xnp.primitives.index_modes import check_positions, fill_of
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, errors, from_numpy, scalar_array
 from xprim.avals import SymbolicSize, size_of, slice_indices
 from xprim.errors import ConcretizationTypeError, IndexTypeError, ShapeError, described, message
@@ -149,7 +149,7 @@ def as_positions(x: Array, index: Any) -> tuple[Array, tuple[Any, ...]]:
             inserted += 1
             part = np.zeros(int(plain.to_host()), np.int32)
         found.append(part)
-    return reshaped(x, tuple(shape)), tuple(found)
+    return reshape(x, tuple(shape)), tuple(found)
 
 
 _STRATEGIES = ("auto", "gather", "static_slice", "dynamic_slice")
@@ -234,7 +234,7 @@ def _join(part: Any) -> Any:
         return as_array(part, what="index")
     arrays = [_join(p) for p in part]
     dtype = index_dtype(arrays)
-    rows = [reshaped(cast(x, dtype), (1, *x.aval.shape)) for x in arrays]
+    rows = [reshape(cast(x, dtype), (1, *x.aval.shape)) for x in arrays]
     return bind("concatenate", *rows, dimension=0)
 
 
@@ -280,7 +280,7 @@ def count_positions(array: Any, size: int, wraps: bool) -> Any:
         return array
     array = cast(array, index_dtype([array]))
     below = bind("lt", array, scalar_like(array, 0))
-    return selected(below, bind("sub", array, scalar_like(array, size)), array)
+    return select(below, bind("sub", array, scalar_like(array, size)), array)
 
 
 def _span(part: slice, size: int) -> Span:
@@ -349,20 +349,20 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
         return cast(array, dtype)
     array = cast(array, dtype)
     below = bind("lt", array, scalar_like(array, 0))
-    return selected(below, bind("add", array, scalar_like(array, size)), array)
+    return select(below, bind("add", array, scalar_like(array, size)), array)
 
 
 def _from_symbolic_front(host: Any, size: int) -> Any:
     below = from_numpy(host < 0, copy=False)
     array = from_numpy(host, copy=False, canonical=False)
-    return selected(below, bind("add", array, scalar_like(array, size)), array)
+    return select(below, bind("add", array, scalar_like(array, size)), array)
 
 
 def index_vectors(arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
     """Return index vectors: the arrays broadcast to a shape, side by side in a last dimension."""
     columns = []
     for array in arrays:
-        column = broadcasted(array, shape) if array.aval.ndim else array
+        column = broadcast_to(array, shape) if array.aval.ndim else array
         target = (*shape, 1)
         columns.append(
             bind("broadcast_in_dim", column, shape=target,
@@ -394,7 +394,7 @@ def place_of_batch(dims: Sequence[int]) -> int:
 def with_new_axes(x: Any, entries: Sequence[Entry]) -> Any:
     """Return `x` with a dimension of size 1 for each new axis among the entries."""
     sizes = iter(x.aval.shape)
-    return reshaped(x, tuple([1 if type(e) is NewAxis else next(sizes) for e in entries]))
+    return reshape(x, tuple([1 if type(e) is NewAxis else next(sizes) for e in entries]))
 
 
 # -------------------------------------------------------------------------------- dynamic slices
@@ -555,7 +555,7 @@ def read_in_window(
     if not window.rooms or not fills:
         return found
     value = fill_of(found.aval.dtype, fill_value)
-    return selected(window.fits(), found, filled(found.aval.shape, value, found.aval.dtype))
+    return select(window.fits(), found, fill(found.aval.shape, value, found.aval.dtype))
 
 
 def update_window(
@@ -569,7 +569,7 @@ def update_window(
     before = window.read(x)
     after = write(before, window.rest)
     if window.rooms and not moved:
-        after = selected(window.fits(), after, before)
+        after = select(window.fits(), after, before)
     return window.written(x, after)
 
 

@@ -13,7 +13,7 @@ from xnp.numpy.dispatch import array_of
 from xnp.numpy.ranges import arange, linspace
 from xnp.numpy.selection import nonzero, where
 from xnp.numpy.shaping import concatenate
-from xnp.primitives.table import reshaped
+from xnp.primitives.table import reshape
 from xprim import Array, ConcreteArray, dtypes, from_numpy, promotion
 from xprim.errors import ConcretizationTypeError, brief, message
 from xprim.requirements import require, static_int
@@ -59,7 +59,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
             (x,) = nonzero(x)
         if not x.size:
             x = x.astype(dtypes.python_scalar_dtype(int))
-        results.append(reshaped(x, tuple([x.size if d == k else 1 for d in range(len(args))])))
+        results.append(reshape(x, tuple([x.size if d == k else 1 for d in range(len(args))])))
     return tuple(results)
 
 
@@ -392,7 +392,7 @@ class _Joiner:
             raise ValueError(message(self.name, "a string must come first.", got=brief(key)))
         joined = concatenate([self._part(p, rank, one) for p in parts], axis)
         if directive in ("r", "c") and joined.ndim == 1:
-            joined = reshaped(joined, (1, joined.size) if directive == "r" else (joined.size, 1))
+            joined = reshape(joined, (1, joined.size) if directive == "r" else (joined.size, 1))
         return joined
 
     def _numbers(self, directive: str) -> tuple[int, int, int]:
@@ -417,12 +417,12 @@ class _Joiner:
         else:
             x = asarray(part)
         if not x.ndim:
-            x = reshaped(x, (1,))
+            x = reshape(x, (1,))
         if x.ndim >= rank:
             return x
         missing = rank - x.ndim
         before = min(one if one >= 0 else one + missing + 1, missing)
-        return reshaped(x, (*(1,) * before, *x.shape, *(1,) * (missing - before)))
+        return reshape(x, (*(1,) * before, *x.shape, *(1,) * (missing - before)))
 
     def __repr__(self) -> str:
         return f"xnp.{self.name}"

@@ -16,7 +16,7 @@ from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import computed_as, placed
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers, check_room
-from xnp.primitives.table import bind, broadcasted, reshaped, selected
+from xnp.primitives.table import bind, broadcast_to, reshape, select
 from xprim import Array, ConcreteArray, config, dtypes, from_numpy, scalar_array, state
 from xprim.eager import EAGER
 from xprim.errors import message
@@ -64,7 +64,7 @@ def _places(x: Any, index: Any, mode: Any, wraps: bool) -> Any:
     """Return where the elements are in the flattened array; its size where they are outside."""
     size = x.aval.size
     dtype = dtypes.int32 if size < 1 << 31 else dtypes.int64
-    counts = reshaped(counting((size,), 0, dtype), x.aval.shape)
+    counts = reshape(counting((size,), 0, dtype), x.aval.shape)
     if mode in (None, "drop"):
         return read(counts, index, mode="fill", fill_value=size, wraps=wraps)
     fill_value = size if mode == "fill" else None
@@ -293,9 +293,9 @@ class IndexUpdateRef:
             marks = IndexUpdateRef(zeros_like(x, bool), self._index)._combined(
                 True, "scatter", None, options)  # fmt: skip
             # a power of what is not updated has a derivative by its exponent: NaN below 0
-            powers = power(selected(marks, x, one), exponents)
+            powers = power(select(marks, x, one), exponents)
             powers = powers if powers.dtype == x.dtype else cast(powers, x.dtype)  # of booleans
-            powers = selected(marks, powers, x)
+            powers = select(marks, powers, x)
         else:
             exponents = asarray(values) if isinstance(values, list | tuple) else values
             powers = self._combined(power(self._read(options), exponents), "scatter", None, options)
@@ -379,7 +379,7 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
         entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=True)
     except index_entries.FlagsInIndex:
         expanded, places = index_entries.as_positions(x, index)
-        return reshaped(written(expanded, places, values, primitive, options), x.aval.shape)
+        return reshape(written(expanded, places, values, primitive, options), x.aval.shape)
     return _scatter(x, entries, values, primitive, options)
 
 
@@ -449,8 +449,8 @@ def _scatter(x: Any, entries: Any, values: Any, primitive: str, options: Options
     if 0 in wide and mode is None:
         check_room(layout.columns, wide)
     if 0 in layout.result_shape or 0 in wide:
-        return reshaped(x, shape)
-    values = broadcasted(values, layout.result_shape)
+        return reshape(x, shape)
+    values = broadcast_to(values, layout.result_shape)
     if layout.to_updates != tuple(range(len(layout.to_updates))):
         values = bind("transpose", values, permutation=layout.to_updates)
     dtype = index_entries.index_dtype(
@@ -469,7 +469,7 @@ def _scatter(x: Any, entries: Any, values: Any, primitive: str, options: Options
         indices_are_sorted=are_sorted or static, unique_indices=unique or static,
         mode=GatherScatterMode.from_any(mode),
     )  # fmt: skip
-    return reshaped(result, shape)
+    return reshape(result, shape)
 
 
 def _fit(values: Array, shape: tuple[int, ...]) -> Array:
@@ -477,7 +477,7 @@ def _fit(values: Array, shape: tuple[int, ...]) -> Array:
     own = values.aval.shape
     while len(own) > len(shape) and own[0] == 1:
         own = own[1:]
-    values = reshaped(values, own)
+    values = reshape(values, own)
     pairs = zip(reversed(own), reversed(shape), strict=False)
     if len(own) > len(shape) or any(n not in (1, m) for n, m in pairs):
         raise ValueError(
@@ -521,7 +521,7 @@ class _Layout:
         for d, a in arrays.items():
             # behind the dimensions of its own come those of the stepped slices
             own = (1,) * (rank - a.aval.ndim) + a.aval.shape if a.aval.ndim else ()
-            columns[d] = reshaped(a, (*own, *(1,) * len(stepped))) if own else a
+            columns[d] = reshape(a, (*own, *(1,) * len(stepped))) if own else a
         for i, d in enumerate(stepped):
             e = spans[d]
             places = np.arange(e.size, dtype=np.int32) * e.step + e.start

@@ -31,7 +31,7 @@ from xnp.numpy.index_entries import (
     with_new_axes,
 )
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode, check_if_asked
-from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like, select
 from xprim import (
     EAGER,
     Array,
@@ -355,7 +355,7 @@ def _gather(
     front = place_of_batch(dims)
     if 0 in [shape[d] for d in dims]:
         _check_not_empty(shape, dims, batch)
-        return broadcasted(scalar_like(x, 0), (*sizes[:front], *batch, *sizes[front:]))
+        return broadcast_to(scalar_like(x, 0), (*sizes[:front], *batch, *sizes[front:]))
     offset = (*range(front), *range(front + len(batch), len(batch) + len(sizes)))
     dtype = index_dtype(arrays)
     arrays = [from_front(a, shape[d], dtype) for a, d in zip(arrays, dims, strict=True)]
@@ -416,7 +416,7 @@ def take(
     if not dtypes.is_integer(positions.aval.dtype):
         raise TypeError(f"take: the indices must be integers, got {positions.aval.str_long()}.")
     if axis is None:
-        x, axis = reshaped(x, (x.aval.size,)), 0
+        x, axis = reshape(x, (x.aval.size,)), 0
     axis = axis_of(axis, x.aval.ndim, "take")
     if mode is None is fill_value:
         check_if_asked(positions, axis, x.aval.shape)
@@ -448,7 +448,7 @@ def _wrap_positions(positions: Any, size: int) -> Any:
     rest = bind("rem", positions, count)
     if dtypes.is_unsigned_integer(rest.aval.dtype):
         return rest
-    return selected(bind("lt", rest, scalar_like(rest, 0)), bind("add", rest, count), rest)
+    return select(bind("lt", rest, scalar_like(rest, 0)), bind("add", rest, count), rest)
 
 
 def take_along_axis(
@@ -486,7 +486,7 @@ def take_along_axis(
             f"take_along_axis: the indices must be integers, got {positions.aval.str_long()}."
         )
     if axis is None:
-        x, axis = reshaped(x, (x.aval.size,)), 0
+        x, axis = reshape(x, (x.aval.size,)), 0
     if x.aval.ndim != positions.aval.ndim:
         raise ValueError(
             "take_along_axis: indices must have the rank of the array, "
@@ -516,7 +516,7 @@ def _gather_along(x: Array, positions: Array, axis: int, mode: Any, fill_value: 
     places = from_front(positions, x.aval.shape[axis], index_dtype([positions]))
     others = tuple([d for d in range(len(shape)) if d != axis])
     return bind(
-        "gather", x, reshaped(places, (*shape, 1)),
+        "gather", x, reshape(places, (*shape, 1)),
         dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), others, others),
         slice_sizes=(1,) * len(shape), indices_are_sorted=False, unique_indices=False,
         mode=GatherScatterMode.from_any(mode), fill_value=_fill_scalar(fill_value),
@@ -528,7 +528,7 @@ def _index_along(x: Array, positions: Array, axis: int) -> tuple[Array, ...]:
     outer = common_shape("take_along_axis", [_lines(x, axis), _lines(positions, axis)])
     shape = (*outer[:axis], positions.aval.shape[axis], *outer[axis + 1 :])
     return tuple([
-        broadcasted(positions, shape) if d == axis
+        broadcast_to(positions, shape) if d == axis
         else _own_places(d, n, len(shape), x.aval.shape[d]) for d, n in enumerate(shape)
     ])  # fmt: skip
 
@@ -537,7 +537,7 @@ def _own_places(d: int, count: int, rank: int, size: int) -> Array:
     if size == 1:
         return scalar_array(0, dtypes.int32)
     shape = tuple([count if i == d else 1 for i in range(rank)])
-    return reshaped(counting((count,), 0, dtypes.int32), shape)
+    return reshape(counting((count,), 0, dtypes.int32), shape)
 
 
 def no_out(operation: str, out: Any) -> None:

@@ -16,7 +16,7 @@ from xnp.numpy.dispatch import array_of, broadcast, broadcast_all, cast, inexact
 from xnp.numpy.indexing import no_out
 from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
-from xnp.primitives.table import bind, filled, scalar_like, selected
+from xnp.primitives.table import bind, fill, scalar_like, select
 from xprim import Array, config, dtypes, scalar_array
 from xprim.array import check_numbers
 from xprim.errors import ArgumentError, ShapeError
@@ -68,7 +68,7 @@ def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
     x, y = broadcast_all(primitive, x, y)
     (re_x, re_y), (im_x, im_y) = [[bind(part, v) for v in (x, y)] for part in ("real", "imag")]
     of_im, of_re = bind(primitive, im_x, im_y), bind(primitive, re_x, re_y)
-    return selected(bind("eq", re_x, re_y), of_im, of_re)
+    return select(bind("eq", re_x, re_y), of_im, of_re)
 
 
 @binary_function(np.equal)
@@ -357,7 +357,7 @@ def _parts(x: Any) -> list[Any]:
 
 def _nothing(x: Any, value: bool, operation: str) -> Any:
     check_numbers(x.aval, operation)
-    return filled(x.aval.shape, value, dtypes.bool_)
+    return fill(x.aval.shape, value, dtypes.bool_)
 
 
 def _isfinite(x: Any) -> Any:

@@ -16,7 +16,7 @@ from xnp.numpy.indexing import read
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import max as max_, mean, min as min_
 from xnp.numpy.statistics import median
-from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like
+from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like
 from xprim import Array, ConcreteArray, dtypes
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import ConcretizationTypeError
@@ -160,7 +160,7 @@ def _constant(x: Any, widths: Any, values: Any) -> Any:
             if ends != (0, 0, 0):
                 config = tuple([ends if i == d else (0, 0, 0) for i in range(x.aval.ndim)])
                 fill = cast(as_array_like(value, x, "pad"), x.aval.dtype, x.aval.weak_type)
-                x = bind("pad", x, reshaped(fill, ()), padding_config=config)
+                x = bind("pad", x, reshape(fill, ()), padding_config=config)
     return x
 
 
@@ -206,7 +206,7 @@ def _copy(x: Any, d: int, places: np.ndarray[Any, Any], low: int) -> Any:
         if step < 0:
             part = bind("rev", part, dimensions=(d,))
         if not step:
-            part = broadcasted(part, (*part.aval.shape[:d], count, *part.aval.shape[d + 1 :]))
+            part = broadcast_to(part, (*part.aval.shape[:d], count, *part.aval.shape[d + 1 :]))
         parts.append(part)
     return bind("concatenate", *parts, dimension=d) if len(parts) > 1 else parts[0]
 
@@ -239,14 +239,14 @@ def _odd(x: Any, d: int, low: int, high: int, positions: Any) -> Any:
         if a:
             edge = read(x, (*lead, slice(0, 1)))
             mirrored = read(x, (*lead, np.arange(a - 1 + shift, shift - 1, -1) % size))
-            parts.append(bind("sub", bind("mul", broadcasted(edge, mirrored.aval.shape),
+            parts.append(bind("sub", bind("mul", broadcast_to(edge, mirrored.aval.shape),
                                           scalar_like(x, 2)), mirrored))  # fmt: skip
         parts.append(x)
         if b:
             edge = read(x, (*lead, slice(size - 1, size)))
             places = (size - 1 - shift - np.arange(b)) % size
             mirrored = read(x, (*lead, places))
-            parts.append(bind("sub", bind("mul", broadcasted(edge, mirrored.aval.shape),
+            parts.append(bind("sub", bind("mul", broadcast_to(edge, mirrored.aval.shape),
                                           scalar_like(x, 2)), mirrored))  # fmt: skip
         x = bind("concatenate", *parts, dimension=d) if len(parts) > 1 else x
         low, high = low - a, high - b
@@ -303,7 +303,7 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
         if dtypes.is_integer(x.aval.dtype):
             value = round_(value)
         shape = (*value.aval.shape[:d], count, *value.aval.shape[d + 1 :])
-        return [broadcasted(_as(value, x), shape)]
+        return [broadcast_to(_as(value, x), shape)]
 
     def added(x: Any, d: int, low: int, high: int, stat_length: Any = None) -> Any:
         size = x.aval.shape[d]
@@ -332,10 +332,10 @@ def _by_function(x: Any, widths: Any, function: Any, kwargs: dict[str, Any]) -> 
     for d in range(padded.aval.ndim):
         moved = padded.swapaxes(d, -1)
         shape = moved.shape
-        flat = reshaped(moved, (math.prod(shape[:-1]), shape[-1]))
+        flat = reshape(moved, (math.prod(shape[:-1]), shape[-1]))
         lines = [function(line, widths[d], d, kwargs) for line in flat]
-        stacked = bind("concatenate", *[reshaped(v, (1, shape[-1])) for v in lines], dimension=0)
-        padded = reshaped(stacked, shape).swapaxes(d, -1)
+        stacked = bind("concatenate", *[reshape(v, (1, shape[-1])) for v in lines], dimension=0)
+        padded = reshape(stacked, shape).swapaxes(d, -1)
     return padded
 
 

@@ -19,7 +19,7 @@ from xnp.numpy.rearranging import roll
 from xnp.numpy.reductions import argmax, squared_distance
 from xnp.numpy.selection import argsort, reshaped_flat, where
 from xnp.numpy.shaping import atleast_1d, concatenate
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, message
@@ -64,9 +64,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     require(p.aval.ndim, "polyval", "the coefficients must have a dimension, got a scalar.")
     row = shaped_array(p.aval.shape[1:], p.aval.dtype)
     shape = common_shape("polyval", [x.aval, row])
-    x, result = broadcasted(x, shape), filled(shape, 0, x.aval.dtype)
+    x, result = broadcast_to(x, shape), fill(shape, 0, x.aval.dtype)
     for k in range(p.aval.shape[0]):
-        result = bind("add", bind("mul", result, x), broadcasted(read(p, k), shape))
+        result = bind("add", bind("mul", result, x), broadcast_to(read(p, k), shape))
     return result
 
 
@@ -83,7 +83,7 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
         first, *rest = a.aval.shape
         edges = ((size - first, 0, 0), *[(0, 0, 0)] * len(rest))
         longer = bind("pad", a, scalar_like(a, 0), padding_config=edges)
-        same.append(reshaped(longer, (size, *[1] * (rank - 1 - len(rest)), *rest)))
+        same.append(reshape(longer, (size, *[1] * (rank - 1 - len(rest)), *rest)))
     return broadcast_all("polyadd", *same)
 
 
@@ -145,7 +145,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
               for a in inexact("polymul", asarray(a1), asarray(a2))]  # fmt: skip
     if trim_leading_zeros and (a1.aval.size > 1 or a2.aval.size > 1):
         a1, a2 = [asarray(np.trim_zeros(np.asarray(a), "f")) for a in (a1, a2)]
-    a1, a2 = [a if a.aval.size else filled((1,), 0, a.aval.dtype) for a in (a1, a2)]
+    a1, a2 = [a if a.aval.size else fill((1,), 0, a.aval.dtype) for a in (a1, a2)]
     return convolve(a1, a2)
 
 
@@ -181,7 +181,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         host, least = np.asarray(rest), float(dtypes.finfo(rest.dtype).eps) ** 0.5
         counts = ~(np.abs(host) <= least)  # NaN too
         rest = asarray(host[np.argmax([*counts[:-1], True]) :])
-    return concatenate(quotients or [filled((1,), 0, rest.aval.dtype)]), rest
+    return concatenate(quotients or [fill((1,), 0, rest.aval.dtype)]), rest
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -272,9 +272,9 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         zeros = _eigenvalues(zeros)
     if zeros.ndim == 1 and not zeros.size:
         return scalar_like(zeros, 1)  # as in NumPy
-    zeros, result = reshaped_flat(zeros), filled((1,), 1, zeros.dtype)
+    zeros, result = reshaped_flat(zeros), fill((1,), 1, zeros.dtype)
     for k in range(zeros.size):
-        factor = concatenate([filled((1,), 1, zeros.dtype), -zeros[k].reshape(1)])
+        factor = concatenate([fill((1,), 1, zeros.dtype), -zeros[k].reshape(1)])
         result = convolve(result, factor)
     return result
 
@@ -316,7 +316,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         host = np.asarray(p)
         nonzero = np.flatnonzero(host)
         if not len(nonzero):
-            return filled((0,), 0, dtypes.to_complex_dtype(p.dtype))
+            return fill((0,), 0, dtypes.to_complex_dtype(p.dtype))
         trailing = len(host) - 1 - int(nonzero[-1])
         p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
     else:
@@ -325,9 +325,9 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     complex_dtype = dtypes.to_complex_dtype(p.dtype)
     count = p.shape[0] - 1
     if count < 1:
-        return filled((trailing,), 0, complex_dtype)
+        return fill((trailing,), 0, complex_dtype)
     found = (_roots_at_most if not strip_zeros else _roots_of_all)(p).astype(complex_dtype)
-    return concatenate([found, filled((trailing,), 0, complex_dtype)])
+    return concatenate([found, fill((trailing,), 0, complex_dtype)])
 
 
 def _roots_of_all(p: Any) -> Array:
@@ -417,7 +417,7 @@ def polyfit(
     scale = ((lhs * lhs).sum(0)) ** 0.5
     u, s, vt, rank = _singular(lhs / scale[None], rcond)
     projected = u.conj().T @ rhs
-    inverse = selected(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(s, 0))
+    inverse = select(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(s, 0))
     coefficients = vt.conj().T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
     coefficients = (coefficients.T / scale.reshape(*[1] * (rhs.ndim - 1), order)).T
     if full:

@@ -16,7 +16,7 @@ from xnp.numpy.elementary import i0
 from xnp.numpy.indexing import read
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device, placed
-from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like, select
 from xprim import EAGER, Array, Tracer, dtypes, from_numpy, promotion, scalar_array, state
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import ArgumentError, ConcretizationTypeError, described
@@ -242,7 +242,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted
     if num == 1 or divisions <= 0:
         one = bind("broadcast_in_dim", low, shape=(1, *shape),
                    broadcast_dimensions=tuple(range(1, len(shape) + 1)))  # fmt: skip
-        result = one if num else broadcasted(scalar_like(low, 0), (0, *shape))
+        result = one if num else broadcast_to(scalar_like(low, 0), (0, *shape))
         step = scalar_like(low, float("nan")) if endpoint or not num else bind("sub", high, low)
     else:
         step = bind("div", bind("sub", high, low), scalar_like(low, divisions))
@@ -269,22 +269,23 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     larger = bind("max", bind("abs", low), bind("abs", high))
     most = 1 << 40 if isinstance(divisions, SymbolicSize) else divisions  # no memory has more
     limit = float(dtypes.finfo(larger.aval.dtype).max) / (4 * most)
-    is_large = bind("gt", larger, broadcasted(scalar_like(larger, limit), shape))
+    is_large = bind("gt", larger, broadcast_to(scalar_like(larger, limit), shape))
     small, one = scalar_like(low, 2.0 ** -(most.bit_length() + 2)), scalar_like(low, 1)
-    scale = selected(is_large, broadcasted(small, shape), broadcasted(one, shape))
+    scale = select(is_large, broadcast_to(small, shape), broadcast_to(one, shape))
     inner = ((divisions if endpoint else num) - 1, *shape)
 
     def repeated(v: Any) -> Any:
-        return broadcasted(reshaped(v, (1, *shape)), inner)
+        return broadcast_to(reshape(v, (1, *shape)), inner)
 
     i = counting((inner[0], *[1] * len(shape)), 0, larger.aval.dtype)
-    i = broadcasted(cast(bind("add", i, scalar_like(i, 1)), wide), inner)
+    i = broadcast_to(cast(bind("add", i, scalar_like(i, 1)), wide), inner)
     n = scalar_like(low, divisions)
-    low_part = bind("mul", repeated(bind("mul", low, scale)), bind("sub", broadcasted(n, inner), i))
+    rest = bind("sub", broadcast_to(n, inner), i)
+    low_part = bind("mul", repeated(bind("mul", low, scale)), rest)
     high_part = bind("mul", repeated(bind("mul", high, scale)), i)
-    divisor = repeated(bind("mul", scale, broadcasted(n, shape)))
+    divisor = repeated(bind("mul", scale, broadcast_to(n, shape)))
     between = bind("div", bind("add", low_part, high_part), divisor)
-    ends = [reshaped(v, (1, *shape)) for v in ((low, high) if endpoint else (low,))]
+    ends = [reshape(v, (1, *shape)) for v in ((low, high) if endpoint else (low,))]
     return cast(bind("concatenate", ends[0], between, *ends[1:], dimension=0), dtype)
 
 
@@ -356,10 +357,10 @@ def geomspace(
     count = exponents.shape[0]
     # the ends are the operands themselves, and have their derivatives
     before, after = [low][:count], [high] if endpoint and count > 1 else []
-    parts = [reshaped(x, (1, *x.aval.shape)) for x in (*before, *after)]
+    parts = [reshape(x, (1, *x.aval.shape)) for x in (*before, *after)]
     if count > len(parts) or not parts:
         exponents = array_of(read(exponents, slice(1, count - len(after))), "geomspace")
-        between = bind("mul", broadcasted(sign, exponents.aval.shape), bind("exp", exponents))
+        between = bind("mul", broadcast_to(sign, exponents.aval.shape), bind("exp", exponents))
         parts.insert(1, between)
     result = bind("concatenate", *parts, dimension=0)
     if axis != 0:
@@ -405,8 +406,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     for i in range(columns):
         powers[i if increasing else -1 - i] = x**i
     if not powers:
-        return broadcasted(scalar_like(x, 0), (x.aval.shape[0], 0))
-    return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)
+        return broadcast_to(scalar_like(x, 0), (x.aval.shape[0], 0))
+    return bind("concatenate", *[reshape(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)
 
 
 # --- grids ----------------------------------------------------------------------------------------
@@ -455,7 +456,7 @@ def _vector_of(x: Any, operation: str) -> Array:
     x = array_of(x, operation)
     if x.aval.ndim > 1:
         raise ValueError(f"{operation}: takes vectors, got {x.aval.str_long()}.")
-    return reshaped(x, (x.aval.size,))
+    return reshape(x, (x.aval.size,))
 
 
 def _line(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
@@ -502,12 +503,12 @@ def indices(
     rank = len(shape)
     if sparse:
         return tuple([
-            reshaped(counting((n,), 0, wanted), tuple([n if i == d else 1 for i in range(rank)]))
+            reshape(counting((n,), 0, wanted), tuple([n if i == d else 1 for i in range(rank)]))
             for d, n in enumerate(shape)
         ])  # fmt: skip
     if not rank:
         return from_numpy(np.zeros((0,), wanted), canonical=False)
-    parts = [reshaped(counting(shape, d, wanted), (1, *shape)) for d in range(rank)]
+    parts = [reshape(counting(shape, d, wanted), (1, *shape)) for d in range(rank)]
     return bind("concatenate", *parts, dimension=0)
 
 
@@ -530,7 +531,7 @@ class _Grid:
             return grids
         if not grids:
             return array([], dtype)
-        return bind("concatenate", *[reshaped(g, (1, *g.shape)) for g in grids], dimension=0)
+        return bind("concatenate", *[reshape(g, (1, *g.shape)) for g in grids], dimension=0)
 
     def _axis(self, key: slice) -> Any:
         start = 0 if key.start is None else key.start
@@ -647,7 +648,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     half = (size_of(M) - 1) / 2
     distance = (np.arange(size_of(M)) - half) / (half or 1.0)
     width = array(np.sqrt(np.maximum(1 - distance * distance, 0.0)))
-    b = broadcasted(cast(beta, width.aval.dtype), width.aval.shape)
+    b = broadcast_to(cast(beta, width.aval.dtype), width.aval.shape)
     return bind("div", i0(bind("mul", b, width)), i0(b))
 
 

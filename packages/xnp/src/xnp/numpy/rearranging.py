@@ -15,7 +15,7 @@ from xnp.numpy.indexing import read
 from xnp.numpy.reductions import static_axis, sum as summed
 from xnp.numpy.shaping import moveaxis, permute
 from xnp.placing import computed_as
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_array
 from xprim.avals import size_of
 from xprim.eager_costs import HUGE
@@ -122,17 +122,17 @@ def _repeat_each(a: Any, repeats: int, axis: int) -> Array:
     wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
     dims = tuple([d for d in range(len(wide)) if d != axis + 1])
     a = bind("broadcast_in_dim", a, shape=wide, broadcast_dimensions=dims)
-    return reshaped(a, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
+    return reshape(a, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
 
 
 def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
     size = a.aval.shape[axis]
     if not (dtypes.is_integer(repeats.aval.dtype) or dtypes.is_bool(repeats.aval.dtype)):
         raise _not_counts(repeats)
-    counts = broadcasted(reshaped(repeats, (repeats.aval.size,)), (size,))
+    counts = broadcast_to(reshape(repeats, (repeats.aval.size,)), (size,))
     ends = bind("cumsum", cast(counts, dtypes.int32), axis=0, reverse=False)
     positions = counting((total, size), 0, dtypes.int32)
-    passed = bind("ge", positions, broadcasted(ends, (total, size)))
+    passed = bind("ge", positions, broadcast_to(ends, (total, size)))
     places = summed(passed, 1, dtypes.int32)
     places = bind("min", places, scalar_like(places, max(size - 1, 0)))
     return read(a, (*[slice(None)] * axis, places))
@@ -145,9 +145,9 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Array:
     reps = (*(1,) * (rank - len(reps)), *reps)
     shape = (*(1,) * (rank - a.aval.ndim), *a.aval.shape)
     wide = tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
-    a = bind("broadcast_in_dim", reshaped(a, shape), shape=wide,
+    a = bind("broadcast_in_dim", reshape(a, shape), shape=wide,
              broadcast_dimensions=tuple(range(1, 2 * rank, 2))) if rank else a  # fmt: skip
-    return reshaped(a, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
+    return reshape(a, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
 
 
 def tile(A: ArrayLike, reps: DimSize | Sequence[DimSize]) -> Array:
@@ -197,9 +197,9 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
         error=ShapeError,
     )  # fmt: skip
     if not size or not a.aval.size:
-        return filled(shape, 0, a.aval.dtype)
-    flat = tile(reshaped(a, (a.aval.size,)), -(-size // a.aval.size))
-    return reshaped(flat[:size], shape)
+        return fill(shape, 0, a.aval.dtype)
+    flat = tile(reshape(a, (a.aval.size,)), -(-size // a.aval.size))
+    return reshape(flat[:size], shape)
 
 
 # --- roll, flip -----------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None
     """
     original = a = array_of(a, "roll")
     if axis is None:
-        return reshaped(roll(reshaped(a, (a.aval.size,)), shift, 0), a.aval.shape)
+        return reshape(roll(reshape(a, (a.aval.size,)), shift, 0), a.aval.shape)
     given = axis if several_axes(axis) else (axis,)
     axes = tuple([axis_of(d, a.aval.ndim, "roll") for d in given])
     one = shift.aval.ndim == 0 if isinstance(shift, Array) else not several_axes(shift)
@@ -450,8 +450,8 @@ def trace(
     if isinstance(offset, Tracer) and offset.concrete() is None:
         a = moveaxis(a, (axis1, axis2), (-2, -1))
         rows, columns = a.aval.shape[-2:]
-        on_diagonal = broadcasted(eye(rows, columns, offset, bool), a.aval.shape)
-        return summed(selected(on_diagonal, a, scalar_like(a, 0)), (-2, -1), dtype)
+        on_diagonal = broadcast_to(eye(rows, columns, offset, bool), a.aval.shape)
+        return summed(select(on_diagonal, a, scalar_like(a, 0)), (-2, -1), dtype)
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
@@ -490,7 +490,7 @@ def _diag(v: Any, k: int) -> Array:
     padded = bind("pad", v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
     rows, columns = counting((size, size), 0, dtypes.int32), counting((size, size), 1, dtypes.int32)
     on = bind("eq", bind("add", rows, scalar_array(k, dtypes.int32)), columns)
-    return selected(on, broadcasted(padded, (size, size)), zero)
+    return select(on, broadcast_to(padded, (size, size)), zero)
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
@@ -515,7 +515,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
                [0, 2]], dtype=int32)
     """
     v = array_of(v, "diagflat")
-    return diag(reshaped(v, (v.aval.size,)), k)
+    return diag(reshape(v, (v.aval.size,)), k)
 
 
 # --- bits -----------------------------------------------------------------------------------------
@@ -535,13 +535,13 @@ def bits_as(x: Any, dtype: Any) -> Any:
         require(
             wide == narrow, "view", "an array of rank 0 cannot become elements of another size."
         )
-        return reshaped(bits_as(reshaped(x, (1,)), wanted), ())
+        return reshape(bits_as(reshape(x, (1,)), wanted), ())
     if dtypes.is_bool(own):
         return bits_as(cast(x, dtypes.uint8), wanted)
     if dtypes.is_complex(own):
-        parts = [reshaped(bind(part, x), (*x.aval.shape, 1)) for part in ("real", "imag")]
+        parts = [reshape(bind(part, x), (*x.aval.shape, 1)) for part in ("real", "imag")]
         pairs = bind("concatenate", *parts, dimension=x.aval.ndim)
-        return bits_as(reshaped(pairs, (*x.aval.shape[:-1], x.aval.shape[-1] * 2)), wanted)
+        return bits_as(reshape(pairs, (*x.aval.shape[:-1], x.aval.shape[-1] * 2)), wanted)
     if dtypes.is_bool(wanted):
         return cast(bits_as(x, dtypes.uint8), wanted)
     if dtypes.is_complex(wanted):
@@ -555,9 +555,9 @@ def _bits_of_numbers(x: Any, wanted: Any, wide: int, narrow: int) -> Any:
     shape = x.aval.shape
     if wide < narrow:
         _check_divides(shape[-1], narrow // wide)
-        x = reshaped(x, (*shape[:-1], shape[-1] // (narrow // wide), narrow // wide))
+        x = reshape(x, (*shape[:-1], shape[-1] // (narrow // wide), narrow // wide))
     x = bind("bitcast_convert_type", x, new_dtype=wanted)
-    return reshaped(x, (*shape[:-1], shape[-1] * (wide // narrow))) if wide > narrow else x
+    return reshape(x, (*shape[:-1], shape[-1] * (wide // narrow))) if wide > narrow else x
 
 
 def _check_divides(size: int, count: int) -> None:

@@ -29,7 +29,7 @@ from xnp.numpy.dispatch import (
     wide,
 )
 from xnp.numpy.indexing import no_out
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, Tracer, as_array, axis_size, dtypes, scalar_array
 from xprim.array import check_numbers
 from xprim.avals import SymbolicSize
@@ -75,7 +75,7 @@ def kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
     """Put reduced dimensions back with size 1 if they are to be kept."""
     if not keepdims:
         return x
-    return reshaped(x, tuple([1 if d in axes else n for d, n in enumerate(shape)]))
+    return reshape(x, tuple([1 if d in axes else n for d, n in enumerate(shape)]))
 
 
 _COLLECTIVES = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
@@ -127,7 +127,7 @@ def mask_of(where: Any, operation: str) -> Array:
 def _with_where(operation: str, x: Any, where: Any, neutral: Any) -> Array:
     """Put the neutral element where the mask does not hold."""
     x, mask = broadcast_all(operation, x, mask_of(where, operation))
-    return selected(mask, x, scalar_like(x, neutral))
+    return select(mask, x, scalar_like(x, neutral))
 
 
 # --- sum and prod ---------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: 
         a, mask = array_of(a, which), mask_of(where, which)
         start = _as_initial(initial, a, which)
         a, mask = broadcast_all(which, a, mask)
-        a = selected(mask, a, start)
+        a = select(mask, a, start)
     front, primitive = (_max, "max") if which == "max" else (_min, "min")
     result = front(a, static_axis(axis, which), keepdims, initial is not None)
     if initial is None:
@@ -582,7 +582,7 @@ def _position(primitive: str, operation: str) -> Callable[..., Array]:
         a = array_of(a, operation)
         shape = a.aval.shape
         if axis is None:
-            a, dim = reshaped(a, (a.aval.size,)), 0
+            a, dim = reshape(a, (a.aval.size,)), 0
         else:
             dim = axis_of(axis, a.aval.ndim, operation)
         if not a.aval.shape[dim]:
@@ -722,7 +722,7 @@ def _center(a: Array, axis: Any, where: Any) -> Array:
 
 
 def _subtract_mean(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
-    mask = broadcasted(mask_of(where, "mean"), a.aval.shape)
+    mask = broadcast_to(mask_of(where, "mean"), a.aval.shape)
     return sum(mask, axis, dtype, keepdims=keepdims)
 
 
@@ -916,7 +916,7 @@ def average(
         result = mean(a, axis, keepdims=keepdims)
         aval = array_of(a, "average").aval
         count = _count(aval.shape, axes_of(static_axis(axis, "average"), aval.ndim, "average"))
-        return (result, filled(result.aval.shape, count, result.aval.dtype)) if returned else result
+        return (result, fill(result.aval.shape, count, result.aval.dtype)) if returned else result
     a, weights = inexact("average", a, weights)
     axes = axes_of(static_axis(axis, "average"), a.aval.ndim, "average")
     if weights.aval.shape != a.aval.shape:
@@ -1050,7 +1050,7 @@ def _cumulative(
     if not include_initial:
         return result
     shape = tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)])
-    first = filled(shape, one, result.aval.dtype)
+    first = fill(shape, one, result.aval.dtype)
     return bind("concatenate", first, result, dimension=axis)
 
 

@@ -17,17 +17,17 @@ from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.logic import truth_of
 from xnp.numpy.rearranging import resize
 from xnp.numpy.shaping import broadcast_arrays
+from xnp.primitives import table
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xnp.primitives.table import (
     NATIVE,
     REAL,
     bind,
-    broadcasted,
-    filled,
-    reshaped,
+    broadcast_to,
+    fill,
+    reshape,
     scalar_like,
-    selected,
-    selected as chosen,
+    select as chosen,
 )
 from xprim import (
     Array,
@@ -290,13 +290,13 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
         ))  # fmt: skip
     fill_arrays = [cast(array_of(0 if f is None else f, "nonzero"), dtype) for f in fills]
     if not count or not size:
-        return tuple([broadcasted(f, (size,)) for f in fill_arrays])
-    flat = cast(reshaped(mask, (count,)), dtype)
+        return tuple([broadcast_to(f, (size,)) for f in fill_arrays])
+    flat = cast(reshape(mask, (count,)), dtype)
     ends = bind("cumsum", flat, axis=0, reverse=False)
     # position k of the result holds how many elements come before the (k+1)-th true one
     counts = bind("min", bind("sub", ends, scalar_like(ends, 0)), scalar_like(ends, size))
-    places = array_of(filled((size,), 0, dtype).at[counts].add(
-        filled((count,), 1, dtype), mode="drop"), "nonzero")  # fmt: skip
+    places = array_of(fill((size,), 0, dtype).at[counts].add(
+        fill((count,), 1, dtype), mode="drop"), "nonzero")  # fmt: skip
     places = bind("cumsum", places, axis=0, reverse=False)
     total = read(ends, -1)
     valid = bind("lt", counting((size,), 0, dtype), total)
@@ -333,7 +333,7 @@ def flatnonzero(
       Array([1, 3], dtype=int32)
     """
     a = array_of(a, "flatnonzero")
-    return nonzero(reshaped(a, (a.aval.size,)), size=size, fill_value=fill_value)[0]
+    return nonzero(reshape(a, (a.aval.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(
@@ -362,11 +362,11 @@ def argwhere(
     """
     a = array_of(a, "argwhere")
     if not a.aval.ndim:
-        found = nonzero(reshaped(a, (1,)), size=size, fill_value=fill_value)[0]
-        return filled((found.shape[0], 0), 0, found.dtype)
+        found = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
+        return fill((found.shape[0], 0), 0, found.dtype)
     columns = nonzero(a, size=size, fill_value=fill_value)
     count = columns[0].shape[0]
-    return bind("concatenate", *[reshaped(c, (count, 1)) for c in columns], dimension=1)
+    return bind("concatenate", *[reshape(c, (count, 1)) for c in columns], dimension=1)
 
 
 def extract(
@@ -398,7 +398,7 @@ def extract(
 def reshaped_flat(x: Any) -> Any:
     """Return the elements of `x` in one dimension."""
     x = array_of(x, "ravel") if not isinstance(x, list | tuple) else array(x)
-    return reshaped(x, (x.aval.size,))
+    return reshape(x, (x.aval.size,))
 
 
 def compress(
@@ -434,7 +434,7 @@ def compress(
     if mask.aval.ndim != 1:
         raise ValueError(f"compress: the condition must have one dimension, got {mask.aval.ndim}.")
     if axis is None:
-        a, axis = reshaped(a, (a.aval.size,)), 0
+        a, axis = reshape(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "compress")
     length = a.aval.shape[axis]
     beyond = length + 1
@@ -503,7 +503,7 @@ def piecewise(
     result = values[-1]
     for condition, value in zip(condlist, values[:-1], strict=True):
         result = where(condition, value, result)
-    return broadcasted(result, x.aval.shape)
+    return broadcast_to(result, x.aval.shape)
 
 
 def choose(
@@ -603,7 +603,7 @@ def put(
         positions = positions % a.aval.size
     elif mode is not None:
         raise ValueError(f"put: mode must be None, 'clip' or 'wrap', got {mode!r}.")
-    return reshaped(flat.at[positions].set(read(values, places)), a.aval.shape)
+    return reshape(flat.at[positions].set(read(values, places)), a.aval.shape)
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
@@ -637,7 +637,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     order = bind("cumsum", cast(chosen_mask, dtypes.int32), axis=0, reverse=False)
     turn = (order - 1) % values.aval.size
     new = cast(read(values, turn), arr.aval.dtype)
-    return reshaped(selected(chosen_mask, new, reshaped_flat(arr)), arr.aval.shape)
+    return reshape(table.select(chosen_mask, new, reshaped_flat(arr)), arr.aval.shape)
 
 
 def put_along_axis(
@@ -670,15 +670,15 @@ def put_along_axis(
     arr, positions = array_of(arr, "put_along_axis"), array_of(indices, "put_along_axis")
     if axis is None:
         flat = put_along_axis(reshaped_flat(arr), reshaped_flat(positions), values, 0, False)
-        return reshaped(flat, arr.aval.shape)
+        return reshape(flat, arr.aval.shape)
     axis = axis_of(axis, arr.aval.ndim, "put_along_axis")
     sizes = [1 if d == axis else n for d, n in enumerate(arr.aval.shape)]
     full = np.broadcast_shapes(positions.aval.shape, tuple(sizes))
-    positions = broadcasted(positions, full)
+    positions = broadcast_to(positions, full)
     index = tuple([
         positions if d == axis else counting(full, d, dtypes.int32) for d in range(len(full))
     ])  # fmt: skip
-    new = broadcasted(array_of(values, "put_along_axis"), full)
+    new = broadcast_to(array_of(values, "put_along_axis"), full)
     return arr.at[index].set(new, mode=mode)
 
 
@@ -720,7 +720,7 @@ def fill_diagonal(
     else:
         places = [np.arange(min(rows, columns), dtype=np.int32)] * a.aval.ndim
     if values.aval.ndim:
-        values = resize(reshaped(values, (values.aval.size,)), len(places[0]))
+        values = resize(reshape(values, (values.aval.size,)), len(places[0]))
     result: Array = a.at[tuple(places)].set(values)
     return result
 
@@ -747,7 +747,7 @@ def _check_kind(operation: str, kind: Any, order: Any) -> None:
 def _sort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "sort")
     if axis is None:
-        a, axis = reshaped(a, (a.aval.size,)), 0
+        a, axis = reshape(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "sort")
     if not descending:
         return bind("sort", a, dimension=axis, is_stable=True, num_keys=1)
@@ -790,7 +790,7 @@ def sort(
 def _argsort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "argsort")
     if axis is None:
-        a, axis = reshaped(a, (a.aval.size,)), 0
+        a, axis = reshape(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "argsort")
     places = counting(a.aval.shape, axis, dtypes.python_scalar_dtype(int))
     if descending:  # equal elements stay in order when the array is sorted backwards
@@ -1070,13 +1070,13 @@ def _searchsorted(a: Any, v: Any, right: bool) -> Array:
     size = a.aval.shape[0]
     dtype = position_dtype(size)
     shape = v.aval.shape
-    count = broadcasted(scalar_array(0, dtype), shape)
+    count = broadcast_to(scalar_array(0, dtype), shape)
     for bit in range(size.bit_length() - 1, -1, -1):
         more = bind("add", count, scalar_array(1 << bit, dtype))
         last = bind("sub", more, scalar_array(1, dtype))
         beyond = _comes_before(_element_at(a, last), v, right)  # of the last where there is none
         there = bind("lt", last, scalar_array(size, dtype))
-        count = selected(bind("and", there, beyond), more, count)
+        count = table.select(bind("and", there, beyond), more, count)
     return count
 
 
@@ -1090,7 +1090,7 @@ def _element_at(a: Any, places: Any) -> Array:
     shape = places.aval.shape
     numbers = GatherDimensionNumbers((), (0,), (0,))
     return bind(
-        "gather", a, reshaped(places, (*shape, 1)), dimension_numbers=numbers, slice_sizes=(1,),
+        "gather", a, reshape(places, (*shape, 1)), dimension_numbers=numbers, slice_sizes=(1,),
         indices_are_sorted=False, unique_indices=False, mode=CLIP, fill_value=None,
     )  # fmt: skip
 
@@ -1111,7 +1111,7 @@ def _order(primitive: str, x: Any, y: Any) -> Any:
         return bind(primitive, x, y)
     (re_x, re_y), (im_x, im_y) = [[bind(p, v) for v in (x, y)] for p in ("real", "imag")]
     of_im, of_re = bind(primitive, im_x, im_y), bind(primitive, re_x, re_y)
-    return selected(bind("eq", re_x, re_y), of_im, of_re)
+    return table.select(bind("eq", re_x, re_y), of_im, of_re)
 
 
 def digitize(
@@ -1146,11 +1146,11 @@ def digitize(
         raise ValueError(f"digitize: bins must have one dimension, got {bins.ndim}.")
     method = "scan" if method is None else method
     if not bins.size:
-        return broadcasted(scalar_array(0, position_dtype(0)), x.aval.shape)
+        return broadcast_to(scalar_array(0, position_dtype(0)), x.aval.shape)
     side = "left" if right else "right"
     up = searchsorted(bins, x, side, method=method)
     down = bins.size - searchsorted(bins[::-1], x, side, method=method)
-    return selected(array_of(bins[-1] >= bins[0], "digitize"), up, down)
+    return table.select(array_of(bins[-1] >= bins[0], "digitize"), up, down)
 
 
 boundaries(globals())

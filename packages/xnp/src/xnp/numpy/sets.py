@@ -15,7 +15,8 @@ from xnp.numpy.indexing import read
 from xnp.numpy.reductions import any as any_, cumsum
 from xnp.numpy.selection import argsort, lexsort, nonzero, searchsorted, sort, where
 from xnp.numpy.shaping import concatenate, moveaxis
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xnp.primitives import table
+from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, ShapedArray, dtypes, errors
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, brief, described, message
@@ -96,7 +97,7 @@ def delete(
     """
     arr = array_of(arr, "delete")
     if axis is None:
-        arr, axis = reshaped(arr, (arr.aval.size,)), 0
+        arr, axis = reshape(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "delete")
     size = arr.aval.shape[axis]
     if type(obj) is int and -size <= obj < size:
@@ -126,7 +127,7 @@ def _join(arr: Array, axis: int, parts: Sequence[slice | Array]) -> Array:
 
 def _trace_rest(places: Array, size: int) -> Any:
     """Return the positions that are not among traced ones, which are distinct."""
-    flags = filled((size,), 0, dtypes.int32).at[places].set(1)
+    flags = table.fill((size,), 0, dtypes.int32).at[places].set(1)
     return nonzero(flags == 0, size=max(size - places.aval.size, 0))[0]
 
 
@@ -160,14 +161,14 @@ def insert(
     arr = array_of(arr, "insert")
     values = as_array_like(values, arr, "insert") if type(values) is float else asarray(values)
     if axis is None:
-        arr, axis = reshaped(arr, (arr.aval.size,)), 0
+        arr, axis = reshape(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "insert")
     size = arr.aval.shape[axis]
     places = _check_traced(obj) if _is_traced(obj) else _static_positions(obj, "insert")
     count = _number_of_new(places, values, arr.aval, axis)
     if not count:
         return arr
-    values = broadcasted(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
+    values = broadcast_to(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
     if type(obj) is int and -size <= obj <= size:
         place = obj if obj >= 0 else obj + size
         return _join(arr, axis, (slice(0, place), values, slice(place, size)))
@@ -179,8 +180,8 @@ def insert(
         return fresh
     old = read(arr, (*lead, source.clip(0)))
     line = _with_size((1,) * arr.aval.ndim, axis, size + count)
-    is_new = reshaped(asarray(source < 0), line)
-    return selected(broadcasted(is_new, old.aval.shape), fresh, old)
+    is_new = reshape(asarray(source < 0), line)
+    return select(broadcast_to(is_new, old.aval.shape), fresh, old)
 
 
 def _check_traced(places: Array) -> Array:
@@ -212,7 +213,7 @@ def _trace_source(places: Array, size: int, count: int) -> Array:
             "positions as integers will do: xnp.nonzero(mask, size=n)",
         )
     places = cast(where(places < 0, places + size, places), dtypes.int32).clip(0, size)
-    places = broadcasted(places, (count,))
+    places = broadcast_to(places, (count,))
     order = argsort(places, stable=True)
     new = asarray(np.arange(count, dtype=np.int32))
     at = places[order] + new
@@ -276,7 +277,7 @@ def _array(x: Any, operation: str) -> Array:
 
 def _flat(x: Any, operation: str) -> Array:
     x = _array(x, operation)
-    return reshaped(x, (x.aval.size,))
+    return reshape(x, (x.aval.size,))
 
 
 @overload
@@ -381,7 +382,7 @@ def unique(
         results.append(found.first_places(number))
     if return_inverse:
         inverse = found.inverse()
-        results.append(inverse if axis is not None else reshaped(inverse, ar.aval.shape))
+        results.append(inverse if axis is not None else reshape(inverse, ar.aval.shape))
     if return_counts:
         results.append(found.counts(number))
     return results[0] if len(results) == 1 else tuple(results)
@@ -390,17 +391,17 @@ def unique(
 def _lines_and_rows(x: Array, axis: int | None) -> tuple[Array, Array]:
     """Return what is compared, along the first dimension, and the same as a matrix."""
     if axis is None:
-        return reshaped(x, (x.aval.size,)), reshaped(x, (x.aval.size, 1))
+        return reshape(x, (x.aval.size,)), reshape(x, (x.aval.size, 1))
     lines = moveaxis(x, axis_of(axis, x.aval.ndim, "unique"), 0)
     count = lines.aval.shape[0]
-    return lines, reshaped(lines, (count, lines.aval.size // count if count else 0))
+    return lines, reshape(lines, (count, lines.aval.size // count if count else 0))
 
 
 def _with_one_nan(x: Array) -> Array:
     """Return complex numbers with all NaN alike: a number may stand in order between others."""
     if not dtypes.is_complex(x.aval.dtype):
         return x
-    alike: Array = selected(bind("ne", x, x), filled(x.aval.shape, math.nan, x.aval.dtype), x)
+    alike: Array = select(bind("ne", x, x), table.fill(x.aval.shape, math.nan, x.aval.dtype), x)
     return alike
 
 
@@ -416,12 +417,12 @@ class _Distinct:
         self.lines, self.order = lines, None
         if lines.aval.ndim == 1 and not (needs_order or dtypes.is_complex(rows.aval.dtype)):
             self.lines = sort(lines)
-            ordered = reshaped(self.lines, (self.size, 1))
+            ordered = reshape(self.lines, (self.size, 1))
             self.starts = self._starts(ordered, width, equal_nan)
             return
         keys = _with_one_nan(rows) if equal_nan else rows
         if width == 1:
-            self.order = argsort(reshaped(keys, (self.size,)))
+            self.order = argsort(reshape(keys, (self.size,)))
         elif width:
             self.order = lexsort([keys[:, d] for d in range(width - 1, -1, -1)])
         else:
@@ -430,14 +431,15 @@ class _Distinct:
 
     def _starts(self, ordered: Any, width: int, equal_nan: bool) -> Any:
         if not self.size:
-            return filled((0,), False, dtypes.bool_)
+            return table.fill((0,), False, dtypes.bool_)
         before, after = read(ordered, slice(None, -1)), read(ordered, slice(1, None))
         differ = bind("ne", before, after)
         if equal_nan and dtypes.is_inexact(ordered.aval.dtype):
             both = bind("and", bind("ne", before, before), bind("ne", after, after))
             differ = bind("and", differ, bind("not", both))
-        rows_differ = any_(differ, 1) if width else filled((self.size - 1,), False, dtypes.bool_)
-        return concatenate([filled((1,), True, dtypes.bool_), rows_differ])
+        count, boolean = self.size - 1, dtypes.bool_
+        rows_differ = any_(differ, 1) if width else table.fill((count,), False, boolean)
+        return concatenate([table.fill((1,), True, dtypes.bool_), rows_differ])
 
     def total(self) -> Any:
         return self.starts.sum()
@@ -451,7 +453,7 @@ class _Distinct:
         if not self.size:
             return positions
         present = array_of(positions < self.size, "unique")
-        return read(self.order, selected(present, positions, scalar_like(positions, 0)))
+        return read(self.order, select(present, positions, scalar_like(positions, 0)))
 
     def values(self, positions: Any) -> Any:
         """Return the lines at places in order."""
@@ -463,7 +465,8 @@ class _Distinct:
 
     def inverse(self) -> Any:
         numbers = cast(self.starts, self.dtype).cumsum() - 1
-        return filled((self.size,), 0, self.dtype).at[self.order].set(numbers, unique_indices=True)
+        zeros = table.fill((self.size,), 0, self.dtype)
+        return zeros.at[self.order].set(numbers, unique_indices=True)
 
 
 def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: Any) -> Array:
@@ -475,18 +478,18 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
                 hint="give fill_value=",
             )  # fmt: skip
             fill = array_of(fill_value, "unique")
-            return broadcasted(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
+            return broadcast_to(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
         return lines
     positions = found.starts_of(number)
     present = array_of(positions < found.size, "unique")
-    safe = selected(present, positions, scalar_like(positions, 0))
+    safe = select(present, positions, scalar_like(positions, 0))
     values: Array = found.values(safe)
     if size is None or fill_value is None:
         return values
     fill = cast(array_of(fill_value, "unique"), values.aval.dtype)
-    mask = reshaped(present, (number, *(1,) * (values.aval.ndim - 1)))
-    return selected(
-        broadcasted(mask, values.aval.shape), values, broadcasted(fill, values.aval.shape)
+    mask = reshape(present, (number, *(1,) * (values.aval.ndim - 1)))
+    return select(
+        broadcast_to(mask, values.aval.shape), values, broadcast_to(fill, values.aval.shape)
     )
 
 
@@ -634,22 +637,22 @@ def isin(
     del assume_unique
     require_choice("isin", "method", method, ("auto", "compare_all", "binary_search", "sort"))
     element, tests = promoted("isin", *[_array(x, "isin") for x in (element, test_elements)])
-    tests = reshaped(tests, (tests.aval.size,))
+    tests = reshape(tests, (tests.aval.size,))
     count = tests.aval.size
     if not count:
-        return filled(element.aval.shape, bool(invert), dtypes.bool_)
+        return table.fill(element.aval.shape, bool(invert), dtypes.bool_)
     if count <= _FEW:
         found = functools.reduce(
             functools.partial(bind, "or"),
             [
-                bind("eq", element, broadcasted(read(tests, i), element.aval.shape))
+                bind("eq", element, broadcast_to(read(tests, i), element.aval.shape))
                 for i in range(count)
             ],
         )
         return bind("not", found) if invert else found
     ordered = array_of(sort(tests), "isin")
     place = searchsorted(ordered, element).clip(0, count - 1)
-    found = bind("eq", broadcasted(read(ordered, place), element.aval.shape), element)
+    found = bind("eq", broadcast_to(read(ordered, place), element.aval.shape), element)
     return bind("not", found) if invert else found
 
 
@@ -686,12 +689,13 @@ def _filter(values: Array, keep: Any, size: int | None, fill_value: Any) -> Arra
     count = values.shape[0]
     given = None if fill_value is None else cast(array_of(fill_value, "fill_value"), values.dtype)
     if not count:
-        return filled((size,), 0, values.dtype) if given is None else broadcasted(given, (size,))
+        given = scalar_like(values, 0) if given is None else given
+        return broadcast_to(given, (size,))
     (places,) = nonzero(keep, size=size, fill_value=count)
     found = read(values, places, mode="fill", fill_value=0)
     if not size:
         return found
-    return selected(array_of(places < count, "size"), found, found[0] if given is None else given)
+    return select(array_of(places < count, "size"), found, found[0] if given is None else given)
 
 
 def setdiff1d(
@@ -785,11 +789,11 @@ def intersect1d(
         return common
     where_first = _filter(places, keep, size, first.aval.size)
     if not second.aval.size:
-        return common, where_first, filled(common.shape, 0, where_first.dtype)
+        return common, where_first, table.fill(common.shape, 0, where_first.dtype)
     order = argsort(second)
     places = order[searchsorted(second[order], common).clip(0, second.aval.size - 1)]
     missing = array_of(where_first == first.aval.size, "intersect1d")
-    return common, where_first, selected(missing, scalar_like(places, second.aval.size), places)
+    return common, where_first, select(missing, scalar_like(places, second.aval.size), places)
 
 
 def setxor1d(

@@ -14,7 +14,8 @@ from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, axes_of, axis_of, copy_if_aliased, dispatched, host_aval
 from xnp.numpy.indexing import no_out
 from xnp.placing import computed_as, on_device, placed
-from xnp.primitives.table import bind, broadcasted, reshaped
+from xnp.primitives import table
+from xnp.primitives.table import bind
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.avals import size_of
 from xprim.eager import EAGER
@@ -119,11 +120,11 @@ def _reshape(a: Any, shape: Any, order: str) -> Array:
     a = array_of(a, "reshape")
     sizes = static_shape(shape, "reshape", a.aval)
     if order == "F":
-        turned = reshaped(_reverse_dims(a), sizes[::-1])
+        turned = table.reshape(_reverse_dims(a), sizes[::-1])
         return _reverse_dims(turned)
     if order not in ("C", "A"):
         raise ValueError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}.")
-    return reshaped(a, sizes)
+    return table.reshape(a, sizes)
 
 
 def _reverse_dims(x: Any) -> Array:
@@ -453,7 +454,7 @@ def _at_least(rank: int, arys: Any) -> Array | tuple[Array, ...]:
                 shape = {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)]
             else:
                 shape = (*(1,) * front, *shape)
-            x = reshaped(x, shape)
+            x = table.reshape(x, shape)
         results.append(copy_if_aliased(x, *arys))
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -557,7 +558,7 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
         raise ValueError(
             f"broadcast_to: an array of shape {own} does not broadcast to shape {shape}."
         )
-    return broadcasted(x, shape)
+    return table.broadcast_to(x, shape)
 
 
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike = None) -> Array:
@@ -788,7 +789,7 @@ def _concatenate(parts: list[Any], axis: Any, dtype: Any) -> Array:
         wanted = dtypes.requested_dtype(dtype, "concatenate")
         xs = [dispatch.cast(x, wanted) for x in xs]
     if axis is None:
-        xs, axis = [reshaped(x, (x.aval.size,)) for x in xs], 0
+        xs, axis = [table.reshape(x, (x.aval.size,)) for x in xs], 0
     for x in xs:
         if not x.aval.ndim:
             raise ValueError(message(
@@ -1002,7 +1003,8 @@ def column_stack(tup: Arrays) -> Array:
              [2, 4]], dtype=int32)
     """
     parts = [array_of(x, "column_stack") for x in tup]
-    return concatenate([reshaped(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x for x in parts], 1)
+    columns = [table.reshape(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x for x in parts]
+    return concatenate(columns, 1)
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
@@ -1070,7 +1072,7 @@ def _leaves(arrays: Any) -> list[Any]:
 def _block(arrays: Any, depth: int, rank: int) -> Any:
     if not isinstance(arrays, list):
         x = asarray(arrays)
-        return reshaped(x, (*(1,) * (rank - x.ndim), *x.shape))
+        return table.reshape(x, (*(1,) * (rank - x.ndim), *x.shape))
     return concatenate([_block(x, depth - 1, rank) for x in arrays], -depth)
 
 

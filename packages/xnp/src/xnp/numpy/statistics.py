@@ -18,7 +18,7 @@ from xnp.numpy.reductions import any as any_, kept, max as max_, mean, min as mi
 from xnp.numpy.selection import argsort, searchsorted, sort
 from xnp.numpy.shaping import concatenate, moveaxis, unstack
 from xnp.placing import placed
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, ShapeError, message
@@ -52,7 +52,7 @@ def _without_nan(a: Any, operation: str, neutral: float) -> Any:
         return a
     hosts = elements_now(a) if a.aval.size >= _LARGE else None
     if hosts is None:
-        return selected(_mask(a), scalar_like(a, neutral), a)
+        return select(_mask(a), scalar_like(a, neutral), a)
     (host,) = hosts
     mask = host != host
     if not mask.any():
@@ -198,7 +198,7 @@ def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> C
         if not dtypes.is_inexact(a.aval.dtype) or initial is not None:
             return result
         none_left = r.all(_mask(a), axis, keepdims=keepdims, where=where)
-        return selected(none_left, scalar_like(result, math.nan), result)
+        return select(none_left, scalar_like(result, math.nan), result)
 
     return reduce
 
@@ -275,7 +275,7 @@ def _counts(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
     """Return how many elements are not NaN."""
     numbers = bind("not", _mask(a))
     if where is not None:
-        mask = broadcasted(r.mask_of(where, "nanmean"), a.aval.shape)
+        mask = broadcast_to(r.mask_of(where, "nanmean"), a.aval.shape)
         numbers = bind("and", numbers, mask)
     return r.sum(numbers, axis, dtype, keepdims=keepdims)
 
@@ -363,7 +363,7 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
         wide(array_of(mean, "nanvar")))  # fmt: skip
     a, center = promoted("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
-    numbers = a if _is_known_full(a) else selected(_mask(a), broadcasted(center, a.aval.shape), a)
+    numbers = a if _is_known_full(a) else select(_mask(a), broadcast_to(center, a.aval.shape), a)
     squares = r.squared_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
@@ -379,11 +379,11 @@ def _over(total: Any, divisor: Any, *, root: bool = False) -> Array:
     is_complex = dtypes.is_complex(divisor.dtype)
     size = bind("real", divisor) if is_complex else divisor
     enough = bind("gt", size, scalar_like(size, 0))
-    total, divisor = [selected(enough, x, scalar_like(x, 1)) for x in (total, divisor)]
+    total, divisor = [select(enough, x, scalar_like(x, 1)) for x in (total, divisor)]
     quotient = bind("div", total, divisor)
     result = bind("sqrt", quotient) if root else quotient
     nothing = complex(math.nan, math.nan) if is_complex else math.nan
-    return selected(enough, result, scalar_like(result, nothing))
+    return select(enough, result, scalar_like(result, nothing))
 
 
 def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
@@ -438,7 +438,7 @@ def _position(operation: str, function: Callable[..., Any], neutral: float) -> C
         if not dtypes.is_inexact(a.aval.dtype):
             return result
         none_left = r.all(_mask(a), axis, keepdims=keepdims)
-        return selected(none_left, scalar_like(result, -1), result)
+        return select(none_left, scalar_like(result, -1), result)
 
     return find
 
@@ -526,35 +526,35 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     """
     dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
     is_nan = bind("ne", lines, lines)
-    numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(outer, count, dtype)
+    numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else fill(outer, count, dtype)
     last = bind("sub", array_of(numbers, "quantile"), scalar_like(lines, 1))
-    place = bind("mul", broadcasted(cast(q, dtype), outer), last)
+    place = bind("mul", broadcast_to(cast(q, dtype), outer), last)
     zero = scalar_like(place, 0)
     low, high = bind("floor", place), bind("ceil", place)
     weight = bind("sub", place, low)
     low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
     spoiled = bind("lt", last, zero) if skip_nan else any_(is_nan, -1)
     # what is spoiled has no derivatives: no product with NaN may reach the operands
-    below, above = [selected(spoiled, zero, _pick(lines, v)) for v in (low, high)]
+    below, above = [select(spoiled, zero, _pick(lines, v)) for v in (low, high)]
     if method == "linear":
         result = _between(below, above, weight)
     elif method == "midpoint":
         result = bind("mul", bind("add", below, above), scalar_like(below, 0.5))
     elif method == "nearest":
         nearer = bind("le", weight, scalar_like(weight, 0.5))
-        result = selected(nearer, below, above)
+        result = select(nearer, below, above)
     else:
         result = below if method == "lower" else above
-    return selected(spoiled, scalar_like(result, math.nan), result)
+    return select(spoiled, scalar_like(result, math.nan), result)
 
 
 def _between(below: Array, above: Array, weight: Array) -> Array:
     """Return a point of the line from one number to another; of equal infinities, the infinity."""
     infinite = bind("and", bind("eq", below, above), bind("not", bind("is_finite", below)))
     zero, one = scalar_like(below, 0), scalar_like(weight, 1)
-    low, high = [selected(infinite, zero, x) for x in (below, above)]
+    low, high = [select(infinite, zero, x) for x in (below, above)]
     point = bind("add", bind("mul", low, bind("sub", one, weight)), bind("mul", high, weight))
-    return selected(infinite, below, point)
+    return select(infinite, below, point)
 
 
 def _pick(lines: Any, place: Any) -> Array:
@@ -598,17 +598,17 @@ def inverted_cdf(
     is_nan = bind("ne", values, values)
     zero = scalar_like(masses, 0)
     bad = bind("not", bind("ge", masses, zero))  # negative, or NaN
-    sums = reductions.cumsum(selected(bind("or", is_nan, bad), zero, masses), -1)
+    sums = reductions.cumsum(select(bind("or", is_nan, bad), zero, masses), -1)
     spoiled = bind("or", any_(bad, -1), _no_mass(sums))
     if not skip_nan:
         spoiled = bind("or", spoiled, any_(is_nan, -1))
     results = [_reached(values, sums, q[i]) for i in range(q.aval.shape[0])] if q.aval.ndim else [
         _reached(values, sums, q)]  # fmt: skip
-    results = [selected(spoiled, scalar_like(x, math.nan), x) for x in results]
+    results = [select(spoiled, scalar_like(x, math.nan), x) for x in results]
     results = [kept(x, shape, axes, keepdims) for x in results]
     if not q.aval.ndim:
         return results[0]
-    return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
+    return bind("concatenate", *[reshape(x, (1, *x.aval.shape)) for x in results], dimension=0)
 
 
 def _line_weights(operation: str, a: Array, axis: Any, axes: Any, weights: Any) -> Array:
@@ -631,8 +631,8 @@ def _line_weights(operation: str, a: Array, axis: Any, axes: Any, weights: Any) 
     if own and own == shape:
         return _lines(weights, axes)
     outer = [n for d, n in enumerate(shape) if d not in axes]
-    line = reshaped(weights, (math.prod(own),)) if own else weights
-    return broadcasted(line, (*outer, math.prod(reduced)))
+    line = reshape(weights, (math.prod(own),)) if own else weights
+    return broadcast_to(line, (*outer, math.prod(reduced)))
 
 
 def _lines(x: Array, axes: tuple[int, ...]) -> Array:
@@ -640,7 +640,7 @@ def _lines(x: Array, axes: tuple[int, ...]) -> Array:
     shape = x.aval.shape
     outer = tuple([n for d, n in enumerate(shape) if d not in axes])
     moved = moveaxis(x, axes, tuple(range(len(outer), len(shape))))
-    return reshaped(moved, (*outer, math.prod([shape[d] for d in axes])))
+    return reshape(moved, (*outer, math.prod([shape[d] for d in axes])))
 
 
 def _no_mass(sums: Array) -> Array:
@@ -653,7 +653,7 @@ def _reached(values: Array, sums: Array, q: Any) -> Array:
     if not values.aval.shape[-1]:
         return summed(values, -1)
     total = sums[..., -1:]
-    target = broadcasted(bind("mul", cast(q, total.aval.dtype), total), sums.aval.shape)
+    target = broadcast_to(bind("mul", cast(q, total.aval.dtype), total), sums.aval.shape)
     before = bind("or", bind("lt", sums, target), bind("eq", sums, scalar_like(sums, 0)))
     place = summed(before, -1, dtypes.int32, keepdims=True)
     last = scalar_like(place, max(values.aval.shape[-1] - 1, 0))
@@ -685,11 +685,11 @@ def _quantile(
     axes = dispatch.axes_of(axis, len(shape), operation)
     outer = tuple([n for d, n in enumerate(shape) if d not in axes])
     count = math.prod([shape[d] for d in axes])
-    lines = reshaped(moveaxis(a, axes, tuple(range(len(outer), len(shape)))), (*outer, count))
+    lines = reshape(moveaxis(a, axes, tuple(range(len(outer), len(shape)))), (*outer, count))
     if not count:
         lines, count = _line_of_nothing(operation, a, lines), 1
     lines = sort(lines, -1)
-    places = reshaped(q, (q.aval.size,))
+    places = reshape(q, (q.aval.size,))
     results = [
         interpolated(lines, read(places, i), count, method, skip_nan)
         for i in range(places.aval.shape[0])
@@ -698,7 +698,7 @@ def _quantile(
     results = [cast(x, dtype) for x in results]
     if not q.aval.ndim:
         return results[0]
-    return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
+    return bind("concatenate", *[reshape(x, (1, *x.aval.shape)) for x in results], dimension=0)
 
 
 def _line_of_nothing(operation: str, a: Array, lines: Any) -> Array:
@@ -707,7 +707,7 @@ def _line_of_nothing(operation: str, a: Array, lines: Any) -> Array:
         operation != "quantile", "quantile", "there is no quantile of no elements.", got=a,
         hint="nanquantile and median give NaN",
     )  # fmt: skip
-    return filled((*lines.aval.shape[:-1], 1), math.nan, lines.aval.dtype)
+    return fill((*lines.aval.shape[:-1], 1), math.nan, lines.aval.dtype)
 
 
 def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: Any) -> None:
@@ -992,13 +992,13 @@ def bincount(
     if weights is None:
         weights = scalar_array(1, dtypes.python_scalar_dtype(int))
     weights = array_of(weights, "bincount")
-    counts = filled((length,), 0, weights.aval.dtype)
+    counts = fill((length,), 0, weights.aval.dtype)
     hosts = None if is_weighted else elements_now(x)
     if hosts is not None:
         counts = _count(hosts[0], length)
     elif length:
         places = bind("max", x, scalar_like(x, 0))
-        counts = counts.at[places].add(broadcasted(weights, x.aval.shape), mode="drop")
+        counts = counts.at[places].add(broadcast_to(weights, x.aval.shape), mode="drop")
     return placed(counts, out_sharding, "bincount")
 
 
@@ -1059,8 +1059,8 @@ def histogram_bin_edges(
     low, high = [array_of(v, "histogram_bin_edges") for v in (low, high)]
     half = scalar_like(low, 0.5)
     same = bind("eq", low, high)
-    low, high = (selected(same, bind("sub", low, half), low),
-                 selected(same, bind("add", high, half), high))  # fmt: skip
+    low, high = (select(same, bind("sub", low, half), low),
+                 select(same, bind("add", high, half), high))  # fmt: skip
     return linspace(low, high, number + 1)
 
 
@@ -1069,9 +1069,9 @@ def _bin_numbers(a: Any, edges: Any) -> Any:
     count = edges.shape[0] - 1
     numbers = searchsorted(edges, a, side="right") - 1
     at_end = a == edges[-1]
-    numbers = selected(array_of(at_end, "histogram"), scalar_like(numbers, count - 1), numbers)
+    numbers = select(array_of(at_end, "histogram"), scalar_like(numbers, count - 1), numbers)
     outside = (a < edges[0]) | (a > edges[-1]) | (a != a)
-    return selected(outside, scalar_like(numbers, count), numbers)
+    return select(outside, scalar_like(numbers, count), numbers)
 
 
 def histogram(
@@ -1105,7 +1105,7 @@ def histogram(
     """
     (a,) = inexact("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
-    a, edges = promoted("histogram", reshaped(a, (a.aval.size,)), edges)
+    a, edges = promoted("histogram", reshape(a, (a.aval.size,)), edges)
     numbers, count = _bin_numbers(a, edges), edges.shape[0] - 1
     if weights is None:
         counts = cast(array_of(bincount(numbers, length=count), "histogram"), a.aval.dtype)
@@ -1116,8 +1116,8 @@ def histogram(
             "the weights have another shape than the array.", got={"weights": weights, "a": a},
             error=ShapeError,
         )  # fmt: skip
-        weights = reshaped(weights, a.aval.shape)
-        counts = filled((count,), 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
+        weights = reshape(weights, a.aval.shape)
+        counts = fill((count,), 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
     if density:
         widths = edges[1:] - edges[:-1]
         counts = counts / widths / counts.sum()
@@ -1163,7 +1163,7 @@ def histogram2d(
         x.aval.ndim == 1 and x.aval.shape == y.aval.shape, "histogram2d",
         "x and y must be vectors of one length.", got={"x": x, "y": y},
     )  # fmt: skip
-    sample = bind("concatenate", reshaped(x, (x.aval.size, 1)), reshaped(y, (y.aval.size, 1)),
+    sample = bind("concatenate", reshape(x, (x.aval.size, 1)), reshape(y, (y.aval.size, 1)),
                   dimension=1)  # fmt: skip
     result, edges = histogramdd(sample, counts, range, weights, density)
     return result, edges[0], edges[1]
@@ -1197,7 +1197,7 @@ def histogramdd(
              [1, 1]], dtype=int32)
     """
     if isinstance(sample, list | tuple):
-        sample = concatenate([reshaped(asarray(s), (len(s), 1)) for s in sample], 1)
+        sample = concatenate([reshape(asarray(s), (len(s), 1)) for s in sample], 1)
     (sample,) = inexact("histogramdd", sample)
     count, rank = sample.aval.shape
     each = list(bins) if isinstance(bins, list | tuple) else [bins] * rank
@@ -1207,9 +1207,9 @@ def histogramdd(
     shape = tuple([e.shape[0] - 1 for e in edges])
     numbers = tuple([_bin_numbers(c, e) for c, e in zip(columns, edges, strict=True)])
     if weights is None:
-        weights = filled((count,), 1, dtypes.python_scalar_dtype(int))
+        weights = fill((count,), 1, dtypes.python_scalar_dtype(int))
     weights = array_of(weights, "histogramdd")
-    result = filled(shape, 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
+    result = fill(shape, 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
     return (_density(result, edges) if density else result), edges
 
 
@@ -1289,7 +1289,7 @@ def _variables(x: Array, rowvar: bool) -> Array:
     """Return a matrix with a variable in each row."""
     require(x.aval.ndim <= 2, "cov", "takes vectors and matrices, got {}.", x)
     if x.aval.ndim < 2:
-        return reshaped(x, (1, x.aval.size))
+        return reshape(x, (1, x.aval.size))
     return x if rowvar else x.T
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from xnp.numpy import dispatch
 from xnp.numpy.dispatch import binary_operator, broadcast, converted, dispatched, inexact, promoted
-from xnp.primitives.table import bind, broadcasted, scalar_like, selected
+from xnp.primitives.table import bind, broadcast_to, scalar_like, select
 from xprim import Array, dtypes
 from xprim.array import check_numbers
 from xprim.requirements import require
@@ -355,7 +355,7 @@ def _both(name: str, x: Any, y: Any) -> Any:
 def _rest(x: Any, y: Any) -> Any:
     """Return x - y trunc(x / y); of integers by 0 it is 0, as in NumPy, not the dividend."""
     if dtypes.is_integer(x.aval.dtype):
-        y = selected(bind("eq", y, scalar_like(y, 0)), scalar_like(y, 1), y)
+        y = select(bind("eq", y, scalar_like(y, 0)), scalar_like(y, 1), y)
     return bind("rem", x, y)
 
 
@@ -365,9 +365,9 @@ def _float_quotient(x: Any, y: Any) -> Any:
     quotient = bind("div", bind("sub", x, rest), y)
     zero = scalar_like(x, 0)
     wrong = bind("and", bind("ne", rest, zero), bind("ne", bind("sign", y), bind("sign", rest)))
-    quotient = selected(wrong, bind("sub", quotient, scalar_like(x, 1)), quotient)
+    quotient = select(wrong, bind("sub", quotient, scalar_like(x, 1)), quotient)
     by_zero = bind("eq", y, zero)  # an infinity, or NaN: there is no rest
-    whole = selected(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
+    whole = select(by_zero, bind("div", x, y), bind("round", quotient, rounding_method=0))
     return bind("stop_gradient", whole)  # constant between jumps
 
 
@@ -437,7 +437,7 @@ def floor_divide(x1: Any, x2: Any) -> Any:
     differ = bind("ne", bind("sign", x1), bind("sign", x2))
     inexactly = bind("ne", bind("rem", x1, x2), scalar_like(x1, 0))
     lower = bind("sub", quotient, scalar_like(x1, 1))
-    return selected(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
+    return select(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
 
 
 @binary_function()
@@ -471,7 +471,7 @@ def remainder(x1: Any, x2: Any) -> Any:
     zero = scalar_like(x1, 0)
     differ = bind("ne", bind("lt", rest, zero), bind("lt", x2, zero))
     wrong = bind("and", differ, bind("ne", rest, zero))
-    return selected(wrong, bind("add", rest, x2), rest)
+    return select(wrong, bind("add", rest, x2), rest)
 
 
 mod = remainder
@@ -578,12 +578,12 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     dispatch.check_out_and_where("modf", out, None)
     (x,) = inexact("modf", x)
     negative_mask = bind("lt", x, scalar_like(x, 0))
-    whole = selected(negative_mask, bind("ceil", x), bind("floor", x))
+    whole = select(negative_mask, bind("ceil", x), bind("floor", x))
     finite = bind("is_finite", x)
-    rest = selected(finite, bind("sub", x, whole), bind("mul", x, scalar_like(x, 0)))
+    rest = select(finite, bind("sub", x, whole), bind("mul", x, scalar_like(x, 0)))
     nan = bind("ne", x, x)
     zero = scalar_like(x, 0)
-    rest = selected(bind("or", finite, nan), rest, zero)
+    rest = select(bind("or", finite, nan), rest, zero)
     return rest, whole
 
 
@@ -622,13 +622,13 @@ def _integer_power(x: Any, y: Any) -> Any:
     base, exponent = x, y
     for i in range(dtypes.itemsize_bits(dtype)):
         odd = bind("ne", bind("and", exponent, one), zero)
-        result = selected(odd, bind("mul", result, base), result)
+        result = select(odd, bind("mul", result, base), result)
         exponent = bind("shift_right_logical", exponent, one)
         base = bind("mul", base, base) if i + 1 < dtypes.itemsize_bits(dtype) else base
     if dtypes.is_signed_integer(dtype):  # x to a negative power is 0, but for 1 and -1
         below = bind("lt", y, zero)
         unit = bind("eq", bind("abs", x), one)
-        result = selected(bind("and", below, bind("not", unit)), zero, result)
+        result = select(bind("and", below, bind("not", unit)), zero, result)
     return result
 
 
@@ -698,14 +698,14 @@ def _extremum_without_nan(x: Any, y: Any, name: str, primitive: str) -> Any:
     x, y = broadcast(name, *promoted(name, x, y))
     if not dtypes.is_inexact(x.aval.dtype):
         return bind(primitive, x, y)
-    chosen = selected(bind("ne", x, x), *_like_shapes(y, x))
-    return selected(bind("ne", y, y), *_like_shapes(x, bind(primitive, chosen, y)))
+    chosen = select(bind("ne", x, x), *_like_shapes(y, x))
+    return select(bind("ne", y, y), *_like_shapes(x, bind(primitive, chosen, y)))
 
 
 def _like_shapes(*arrays: Any) -> Any:
     shapes = [a.aval.shape for a in arrays]
     largest = max(shapes, key=len)
-    return [broadcasted(a, largest) for a in arrays]
+    return [broadcast_to(a, largest) for a in arrays]
 
 
 @binary_function()

@@ -19,7 +19,7 @@ from xnp.numpy.indexing import no_out
 from xnp.numpy.ranges import arange
 from xnp.numpy.reductions import cumprod, cumsum, kept
 from xnp.numpy.shaping import expand_dims, moveaxis
-from xnp.primitives.table import bind, broadcasted, reshaped, selected
+from xnp.primitives.table import bind, broadcast_to, reshape, select
 from xprim import Array, dtypes
 from xprim.avals import size_of
 from xprim.errors import ArgumentError, message
@@ -158,7 +158,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
             return _of_dtype(total, dtype)
         x = _elements(a, dtype)
         axes = axes_of(axis, x.aval.ndim, f"{self.__name__}.reduce")
-        mask = None if where is None else _lines(broadcasted(asarray(where), x.aval.shape), axes)
+        mask = None if where is None else _lines(broadcast_to(asarray(where), x.aval.shape), axes)
         start = self._identity_of(x) if initial is None and where is not None else initial
         total = self._joined(_lines(x, axes), mask, start)
         return _of_dtype(kept(total, x.aval.shape, axes, keepdims), dtype)
@@ -213,18 +213,18 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         if self._own["at"] is not None:
             return self._own["at"](a, indices, b)  # type: ignore[no-any-return]
         x = asarray(a)
-        places = reshaped(arange(x.aval.size), x.aval.shape)[indices]
-        flat = reshaped(places, (places.aval.size,))
+        places = reshape(arange(x.aval.size), x.aval.shape)[indices]
+        flat = reshape(places, (places.aval.size,))
         others = [] if b is None else [
-            reshaped(broadcasted(asarray(b), places.aval.shape), (places.aval.size,))]  # fmt: skip
+            reshape(broadcast_to(asarray(b), places.aval.shape), (places.aval.size,))]  # fmt: skip
 
         def step(values: Any, given: Any) -> Any:
             place, *other = given
             new = cast(self._function(values[place], *other), values.aval.dtype)
             return values.at[place].set(new), None
 
-        values = lax.scan(step, reshaped(x, (x.aval.size,)), (flat, *others))[0]
-        return reshaped(values, x.aval.shape)
+        values = lax.scan(step, reshape(x, (x.aval.size,)), (flat, *others))[0]
+        return reshape(values, x.aval.shape)
 
     @boundary
     def reduceat(
@@ -253,14 +253,14 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         last = array([count], dtype=starts.aval.dtype)
         stops = bind("concatenate", starts[1:], last, dimension=0)
         column = (starts.aval.size, *(1,) * (x.aval.ndim - 1))
-        starts, stops = reshaped(starts, column), reshaped(stops, column)
+        starts, stops = reshape(starts, column), reshape(stops, column)
         kind = self._function(first, first).aval.dtype
 
         def step(totals: Any, given: Any) -> Any:
             k, element = given
             inside = (k > starts) & (k < stops)
-            new = cast(self._function(totals, broadcasted(element, totals.aval.shape)), kind)
-            return selected(broadcasted(inside, totals.aval.shape), new, totals), None
+            new = cast(self._function(totals, broadcast_to(element, totals.aval.shape)), kind)
+            return select(broadcast_to(inside, totals.aval.shape), new, totals), None
 
         totals = lax.scan(step, cast(first, kind), (arange(count), x))[0]
         return _of_dtype(moveaxis(totals, 0, axis), dtype)
@@ -270,7 +270,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         """Return the function of every element of `A` with every element of `B`."""
         self._check_binary("outer", None)
         a, b = asarray(A), asarray(B)
-        rows = reshaped(a, (*a.shape, *(1,) * b.ndim))
+        rows = reshape(a, (*a.shape, *(1,) * b.ndim))
         return self._function(rows, b)  # type: ignore[no-any-return]
 
     def _check_binary(self, method: str, out: Any) -> None:
@@ -290,7 +290,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
             start, x = x[0], x[1:]
         if not isinstance(start, Array):
             start = array(start, x.aval.dtype if _is_of_kind(start, x.aval.dtype) else None)
-        first: Array = broadcasted(start, x.aval.shape[1:])
+        first: Array = broadcast_to(start, x.aval.shape[1:])
         if not x.aval.shape[0]:
             return first
         kind = self._function(first, x[0]).aval.dtype
@@ -298,7 +298,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         def step(total: Any, given: Any) -> Any:
             element, *chosen = given
             new = cast(self._function(total, element), kind)
-            return (selected(chosen[0], new, total) if chosen else new), None
+            return (select(chosen[0], new, total) if chosen else new), None
 
         given = (x,) if mask is None else (x, mask)
         total: Array = lax.scan(step, cast(first, kind), given)[0]
@@ -325,7 +325,7 @@ def _lines(x: Array, axes: tuple[int, ...]) -> Array:
     """Return an array whose first dimension runs over some axes together."""
     moved = moveaxis(x, axes, tuple(range(len(axes))))
     rest = moved.aval.shape[len(axes) :]
-    return reshaped(moved, (math.prod([x.aval.shape[d] for d in axes]), *rest))
+    return reshape(moved, (math.prod([x.aval.shape[d] for d in axes]), *rest))
 
 
 def _behind(first: Array, rest: Array) -> Array:

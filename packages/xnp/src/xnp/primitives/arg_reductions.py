@@ -21,10 +21,10 @@ from xnp.primitives.table import (
     BOOL,
     REAL,
     bind,
-    broadcasted,
-    filled,
-    reshaped,
-    selected,
+    broadcast_to,
+    fill,
+    reshape,
+    select,
 )
 from xprim import ZERO, Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder, by_platform
@@ -101,29 +101,29 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
     def in_two_passes(x: Any, *, axes: Any, index_dtype: Any) -> Any:
         shape, dtype = x.aval.shape, x.aval.dtype
         others = tuple([d for d in range(len(shape)) if d != axes[0]])
-        hit = bind("eq", x, broadcasted(bind(extreme, x, axes=axes), shape, others))
+        hit = bind("eq", x, broadcast_to(bind(extreme, x, axes=axes), shape, others))
         if dtypes.is_floating(dtype):  # the extreme is NaN where there is one, and equals none
             hit = bind("or", hit, bind("ne", x, x))
         places = bind("iota", dtype=index_dtype, shape=shape, dimension=axes[0])
-        behind = filled(shape, int(dtypes.iinfo(index_dtype).max), index_dtype)
-        return (bind("reduce_min", selected(hit, places, behind), axes=axes),)
+        behind = fill(shape, int(dtypes.iinfo(index_dtype).max), index_dtype)
+        return (bind("reduce_min", select(hit, places, behind), axes=axes),)
 
     def in_blocks(x: Any, *, axes: Any, index_dtype: Any) -> Any:
         """Find the first block of the last dimension with the extreme element, then its place."""
         *ahead, size = x.aval.shape
         rows, width = math.prod(ahead), _width_of_blocks(size)
-        blocks = reshaped(x, (rows, size // width, width))
+        blocks = reshape(x, (rows, size // width, width))
         bests = bind(extreme, blocks, axes=(2,))
         (block,) = in_two_passes(bests, axes=(1,), index_dtype=index_dtype)
         numbers = GatherDimensionNumbers((1,), (1,), (1,), (0,), (0,))
         found = bind(
-            "gather", blocks, reshaped(block, (rows, 1)), dimension_numbers=numbers,
+            "gather", blocks, reshape(block, (rows, 1)), dimension_numbers=numbers,
             slice_sizes=(1, 1, width), indices_are_sorted=False, unique_indices=False,
             mode=PROMISE_IN_BOUNDS, fill_value=None,
         )  # fmt: skip
         (place,) = in_two_passes(found, axes=(1,), index_dtype=index_dtype)
-        start = bind("mul", block, filled((rows,), width, index_dtype))
-        return (reshaped(bind("add", start, place), ahead),)
+        start = bind("mul", block, fill((rows,), width, index_dtype))
+        return (reshape(bind("add", start, place), ahead),)
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
                        index_dtype: Any) -> Any:  # fmt: skip

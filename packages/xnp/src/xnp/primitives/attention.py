@@ -27,7 +27,17 @@ from xnp.primitives.control_flow import traced
 from xnp.primitives.lowering_text import is_split
 from xnp.primitives.precision import Precision
 from xnp.primitives.solvers import layout
-from xnp.primitives.table import add, bind, broadcasted, in_dtype, iota, mul, reshaped, sub, summed
+from xnp.primitives.table import (
+    add,
+    bind,
+    broadcast_to,
+    in_dtype,
+    iota,
+    mul,
+    reshape,
+    sub,
+    sum_axes,
+)
 from xprim import EAGER, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle, by_platform
 from xprim.dimension_names import Names
@@ -98,31 +108,31 @@ def _scores(x: Any, y: Any) -> Any:
 
 def _sum_over_keys(weights: Any, y: Any) -> Any:
     """Return the sums over S of vectors (B, S, N, H) with weights (B, N, T, S)."""
-    return table.transposed(_product(weights, y, ((3,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
+    return table.permute(_product(weights, y, ((3,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
 
 
 def _sum_over_queries(weights: Any, x: Any) -> Any:
     """Return the sums over T of vectors (B, T, N, H) with weights (B, N, T, S)."""
-    return table.transposed(_product(weights, x, ((2,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
+    return table.permute(_product(weights, x, ((2,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
 
 
 def _repeat_heads(x: Any, heads: int) -> Any:
     b, s, k, h = x.aval.shape
     if k == heads:
         return x
-    whole = broadcasted(x, (b, s, k, heads // k, h), (0, 1, 2, 4))
-    return reshaped(whole, (b, s, heads, h))
+    whole = broadcast_to(x, (b, s, k, heads // k, h), (0, 1, 2, 4))
+    return reshape(whole, (b, s, heads, h))
 
 
 def _sum_heads(x: Any, aval: ShapedArray) -> Any:
     """Transpose `_repeat_heads`: sum over the heads of queries that a head of keys serves."""
     b, s, k, h = aval.shape
     heads = x.aval.shape[2]
-    return x if k == heads else summed(reshaped(x, (b, s, k, heads // k, h)), (3,))
+    return x if k == heads else sum_axes(reshape(x, (b, s, k, heads // k, h)), (3,))
 
 
 def _broadcast_rows(x: Any, like: Any) -> Any:
-    return broadcasted(x, like.aval.shape, (0, 1, 2))
+    return broadcast_to(x, like.aval.shape, (0, 1, 2))
 
 
 class _Weights:
@@ -138,23 +148,23 @@ class _Weights:
         self.options, (self.q, k, v) = options, [in_dtype(x, dtypes.float32) for x in inputs[:3]]
         heads = self.q.aval.shape[2]
         self.k, self.v = _repeat_heads(k, heads), _repeat_heads(v, heads)
-        scores = table.scaled(_scores(self.q, self.k), options.scale)
+        scores = table.scale_by(_scores(self.q, self.k), options.scale)
         if options.has_bias:
             scores = add(scores, self.broadcast_bias(inputs[3], scores))
         self.seen = self._seen(scores.aval.shape, inputs[options.num_inputs - 2 :])
         if self.seen is not None:
-            scores = table.selected(
-                self.seen, scores, table.filled(scores.aval.shape, HIDDEN, scores.dtype)
+            scores = table.select(
+                self.seen, scores, table.fill(scores.aval.shape, HIDDEN, scores.dtype)
             )
         most = bind("stop_gradient", bind("reduce_max", scores, axes=(3,)))
         powers = bind("exp", sub(scores, _broadcast_rows(most, scores)))
-        total = summed(powers, (3,))
+        total = sum_axes(powers, (3,))
         self.residual = add(most, bind("log", total))
         self.weights = bind("div", powers, _broadcast_rows(total, powers))
 
     def broadcast_bias(self, bias: Any, like: Any) -> Any:
         """Return a bias in float32, repeated for all examples and heads."""
-        return broadcasted(in_dtype(bias, dtypes.float32), like.aval.shape, (0, 1, 2, 3))
+        return broadcast_to(in_dtype(bias, dtypes.float32), like.aval.shape, (0, 1, 2, 3))
 
     def _seen(self, shape: tuple[int, ...], lengths: Sequence[Any]) -> Any:
         options, found = self.options, []
@@ -162,10 +172,10 @@ class _Weights:
         if options.is_causal:
             found.append(bind("ge", t, s))
         if options.window:
-            reach = table.filled(shape, options.window - 1, dtypes.int32)
+            reach = table.fill(shape, options.window - 1, dtypes.int32)
             found.append(bind("ge", add(s, reach), t))
         if options.has_lengths:
-            found += [bind("lt", place, broadcasted(count, shape, (0,)))
+            found += [bind("lt", place, broadcast_to(count, shape, (0,)))
                       for place, count in zip((t, s), lengths, strict=True)]  # fmt: skip
         masks = iter(found)
         seen = next(masks, None)
@@ -178,22 +188,22 @@ class _Weights:
         q_dot, k_dot = [in_dtype(x, dtypes.float32) for x in dots[:2]]
         k_dot = _repeat_heads(k_dot, self.q.aval.shape[2])
         scores = add(_scores(q_dot, self.k), _scores(self.q, k_dot))
-        scores = table.scaled(scores, self.options.scale)
+        scores = table.scale_by(scores, self.options.scale)
         if self.options.moves_bias:
             scores = add(scores, self.broadcast_bias(dots[3], scores))
-        mean = summed(mul(self.weights, self.visible(scores)), (3,))
+        mean = sum_axes(mul(self.weights, self.visible(scores)), (3,))
         return mul(self.weights, sub(self.visible(scores), _broadcast_rows(mean, scores))), mean
 
     def visible(self, x: Any) -> Any:
         """Return what is not hidden, zeros elsewhere."""
-        return x if self.seen is None else table.selected(
-            self.seen, x, table.filled(x.aval.shape, 0, x.aval.dtype))  # fmt: skip
+        return x if self.seen is None else table.select(
+            self.seen, x, table.fill(x.aval.shape, 0, x.aval.dtype))  # fmt: skip
 
 
 def _value(*inputs: Any, options: Options) -> tuple[Any, Any]:
     """Return the averages and the residual."""
     of = _Weights(inputs, options)
-    return table.converted(_sum_over_keys(of.weights, of.v), inputs[0].dtype), of.residual
+    return table.convert(_sum_over_keys(of.weights, of.v), inputs[0].dtype), of.residual
 
 
 def _tangents(*operands: Any, options: Options) -> tuple[Any, Any]:
@@ -203,7 +213,7 @@ def _tangents(*operands: Any, options: Options) -> tuple[Any, Any]:
     weights, mean = of.score_tangents(dots)
     v_dot = _repeat_heads(in_dtype(dots[2], dtypes.float32), of.q.aval.shape[2])
     result = add(_sum_over_keys(weights, of.v), _sum_over_keys(of.weights, v_dot))
-    return table.converted(result, inputs[0].dtype), mean
+    return table.convert(result, inputs[0].dtype), mean
 
 
 def _cotangents(*operands: Any, options: Options) -> list[Any]:
@@ -219,11 +229,11 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
     of = _Weights(inputs, options)
     bar = in_dtype(bar, dtypes.float32)
     weights_bar = _scores(bar, of.v)
-    shift = summed(mul(of.weights, weights_bar), (3,))
+    shift = sum_axes(mul(of.weights, weights_bar), (3,))
     if residual_bar:
         shift = sub(shift, residual_bar[0])
     scores_bar = of.visible(mul(of.weights, sub(weights_bar, _broadcast_rows(shift, weights_bar))))
-    inner = table.scaled(scores_bar, options.scale)
+    inner = table.scale_by(scores_bar, options.scale)
     found = [
         _sum_over_keys(inner, of.k),
         _sum_heads(_sum_over_queries(inner, of.q), inputs[1].aval),
@@ -232,8 +242,8 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
     if options.moves_bias:
         shape = inputs[3].aval.shape
         axes = tuple([i for i in (0, 1) if shape[i] == 1])
-        found.append(reshaped(summed(scores_bar, axes) if axes else scores_bar, shape))
-    return [table.converted(x, inputs[i].dtype) for i, x in enumerate(found)]
+        found.append(reshape(sum_axes(scores_bar, axes) if axes else scores_bar, shape))
+    return [table.convert(x, inputs[i].dtype) for i, x in enumerate(found)]
 
 
 # ------------------------------------------------------------------------------------ cudnn calls
@@ -450,14 +460,14 @@ def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
             if is_shared and not options.moves_bias:  # a tangent would be of each example
                 return x
             whole = (axis.size, examples, *shapes[i][1:])
-            x = broadcasted(axis.to_front(x, dim), whole, range(len(whole)))
-            return reshaped(x, (axis.size * examples, *shapes[i][1:]))
+            x = broadcast_to(axis.to_front(x, dim), whole, range(len(whole)))
+            return reshape(x, (axis.size * examples, *shapes[i][1:]))
 
         given = [merged(i, x, d) for i, (x, d) in enumerate(zip(operands, dims, strict=True))]
         results = found.bind(*given, options=options, **params)
-        parts = [reshaped(x, (axis.size, examples, *x.aval.shape[1:])) for x in results]
+        parts = [reshape(x, (axis.size, examples, *x.aval.shape[1:])) for x in results]
         if found is attention_cotangent_p and options.moves_bias and shapes[3][0] < examples:
-            parts[3] = reshaped(summed(parts[3], (1,)), (axis.size, *shapes[3]))
+            parts[3] = reshape(sum_axes(parts[3], (1,)), (axis.size, *shapes[3]))
         return tuple(parts), (0,) * len(parts)
 
     return rule

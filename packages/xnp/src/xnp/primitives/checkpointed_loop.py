@@ -35,12 +35,12 @@ from xnp.primitives.control_flow import derived, grown_mask, split_at, traced
 from xnp.primitives.table import (
     add,
     bind,
-    broadcasted,
-    converted,
+    broadcast_to,
+    convert,
     counting,
-    filled,
-    reshaped,
-    selected,
+    fill,
+    reshape,
+    select,
     sub,
 )
 from xprim import Array, ClosedJaxpr, Linear, Zero, dtypes, eval_closed, get_primitive, scalar_array
@@ -252,9 +252,9 @@ def _pull_back(steps: _Steps, operands: Sequence[Any]) -> Sequence[Any]:
     (n,), consts, carry, cts = steps.split(operands)
     rows, count = steps.schedule.checkpoints, steps.num_carry
     numbers = counting(rows, _I32)
-    table = selected(bind("eq", numbers, filled((rows,), 0, _I32)),
-                     filled((rows,), 0, _I32), filled((rows,), -1, _I32))  # fmt: skip
-    buffers = [broadcasted(x, (rows + 1, *x.aval.shape)) for x in carry]
+    table = select(bind("eq", numbers, fill((rows,), 0, _I32)),
+                     fill((rows,), 0, _I32), fill((rows,), -1, _I32))  # fmt: skip
+    buffers = [broadcast_to(x, (rows + 1, *x.aval.shape)) for x in carry]
     pullback = _pullback_of(steps)
     sums = _zeros(pullback.out_avals[: steps.num_const_dots])
     num_consts, num_sums = len(consts), len(sums)
@@ -271,11 +271,11 @@ def _pull_back(steps: _Steps, operands: Sequence[Any]) -> Sequence[Any]:
         const_cts, cts = split_at(eval_closed(pullback, *consts, *carry, *cts), num_sums)
         sums = [add(a, b) for a, b in zip(sums, const_cts, strict=True)]
         end = _plus(end, -1)
-        done = bind("eq", table, broadcasted(end, (rows,), ()))
-        table = selected(done, filled((rows,), -1, _I32), table)
+        done = bind("eq", table, broadcast_to(end, (rows,), ()))
+        table = select(done, fill((rows,), -1, _I32), table)
         return [end, table, *consts, *buffers, *sums, *cts]
 
-    first = [converted(n, _I32), table, *consts, *buffers, *sums, *cts]
+    first = [convert(n, _I32), table, *consts, *buffers, *sums, *cts]
     results = _loop(remain, pull, first)
     return results[len(results) - num_sums - len(cts) :]
 
@@ -292,16 +292,16 @@ def _go_on(
 
     def move(position: Any, end: Any, table: Any, *args: Any) -> list[Any]:
         consts, carry, buffers = split_at(args, num_consts, count)
-        is_free = bind("lt", table, filled((rows,), 0, _I32))
-        free = bind("reduce_sum", converted(is_free, _I32), axes=(0,))
+        is_free = bind("lt", table, fill((rows,), 0, _I32))
+        free = bind("reduce_sum", convert(is_free, _I32), axes=(0,))
         distance = best_distance(sub(end, position), _plus(free, 1))
         target = add(position, distance)
         consts, carry = _advance(steps, position, target, consts, carry)
         slot = bind("argmin", table, axes=(0,), index_dtype=_I32)
         is_stored = bind("lt", target, _plus(end, -1))
-        slot = selected(is_stored, slot, _int(rows))
-        here = bind("eq", counting(rows, _I32), broadcasted(slot, (rows,), ()))
-        table = selected(here, broadcasted(target, (rows,), ()), table)
+        slot = select(is_stored, slot, _int(rows))
+        here = bind("eq", counting(rows, _I32), broadcast_to(slot, (rows,), ()))
+        table = select(here, broadcast_to(target, (rows,), ()), table)
         buffers = [_with_row(b, x, slot) for b, x in zip(buffers, carry, strict=True)]
         return [target, end, table, *consts, *carry, *buffers]
 
@@ -338,7 +338,7 @@ def best_distance(length: Any, checkpoints: Any) -> Any:
     """
     f32 = dtypes.float32
     one = scalar_array(1.0, f32)
-    s, steps = converted(checkpoints, f32), converted(length, f32)
+    s, steps = convert(checkpoints, f32), convert(length, f32)
 
     def is_short(t: Any, low: Any, high: Any, s: Any, steps: Any) -> Any:
         return bind("and", bind("lt", high, steps), bind("gt", s, one))
@@ -351,21 +351,21 @@ def best_distance(length: Any, checkpoints: Any) -> Any:
     t, low, *_ = _loop(is_short, repeat_once_more, [one, one, add(s, one), s, steps])
     rest = bind("div", bind("mul", low, s), sub(add(s, t), one))
     distance = bind("min", low, sub(steps, rest))
-    distance = selected(bind("gt", s, one), distance, steps)
+    distance = select(bind("gt", s, one), distance, steps)
     largest = sub(steps, one)
-    return converted(bind("clamp", one, bind("round", distance, rounding_method=0), largest), _I32)
+    return convert(bind("clamp", one, bind("round", distance, rounding_method=0), largest), _I32)
 
 
 def _row(buffer: Any, i: Any) -> Any:
     shape = buffer.aval.shape
     sizes = (1, *shape[1:])
     row = bind("dynamic_slice", buffer, i, *[_int(0)] * (len(shape) - 1), slice_sizes=sizes)
-    return reshaped(row, shape[1:])
+    return reshape(row, shape[1:])
 
 
 def _with_row(buffer: Any, x: Any, i: Any) -> Any:
     zeros = [_int(0)] * x.aval.ndim
-    return bind("dynamic_update_slice", buffer, reshaped(x, (1, *x.aval.shape)), i, *zeros)
+    return bind("dynamic_update_slice", buffer, reshape(x, (1, *x.aval.shape)), i, *zeros)
 
 
 # --- nested scans ------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def _scan(step: Any, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[A
 def _if(pred: Any, on_true: Any, on_false: Any, operands: Sequence[Any]) -> Sequence[Any]:
     avals = [x.aval.strong() for x in operands]
     branches = (traced(on_false, avals), traced(on_true, avals))
-    index = converted(pred, _I32)
+    index = convert(pred, _I32)
     results: Sequence[Any] = get_primitive("cond").bind(index, *operands, branches=branches)
     return results
 
@@ -428,7 +428,7 @@ def _push_forward_by_scans(steps: _Steps, operands: Sequence[Any]) -> Sequence[A
 
 
 def _zeros(avals: Sequence[xprim.ShapedArray]) -> list[Array]:
-    return [reshard_as(filled(a.shape, 0, a.dtype), a) for a in avals]
+    return [reshard_as(fill(a.shape, 0, a.dtype), a) for a in avals]
 
 
 def _zero_like(n: Any) -> Any:
@@ -631,7 +631,7 @@ def _guard(steps: _Steps) -> _Steps:
 
 
 def _where(pred: Any, x: Any, y: Any) -> Any:
-    return selected(broadcasted(pred, x.aval.shape, ()), x, y)
+    return select(broadcast_to(pred, x.aval.shape, ()), x, y)
 
 
 loop_tangents_p: xprim.Primitive = xprim.Primitive(

@@ -11,7 +11,7 @@ from xnp import lax
 from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
 from xnp.primitives.matrices import as_rows, checked, lower_half, matmul, matrix_batch, mt, triu
-from xnp.primitives.table import add, mul, scaled
+from xnp.primitives.table import add, mul, scale_by
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, not_mapped, undefined
 from xprim.contracts import BatchAxis, Builder, by_platform
 from xprim.dimension_names import Names
@@ -263,7 +263,7 @@ def _symmetric_product_numpy(a: Any, c: Any, *, alpha: float, beta: float) -> An
 
 
 def _formula(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
-    return [add(scaled(matmul(a, mt(a)), alpha), scaled(c, beta))]
+    return [add(scale_by(matmul(a, mt(a)), alpha), scale_by(c, beta))]
 
 
 def _symmetric_product_stablehlo(
@@ -279,9 +279,9 @@ def _symmetric_product_jvp(primals: Any, tangents: Any, *, alpha: float, beta: f
     a, c = primals
     a_dot, c_dot = tangents
     outs = symmetric_product_p.bind(a, c, alpha=alpha, beta=beta)
-    terms = [] if type(c_dot) is Zero else [scaled(c_dot, beta)]
+    terms = [] if type(c_dot) is Zero else [scale_by(c_dot, beta)]
     if type(a_dot) is not Zero:
-        cross = scaled(matmul(a, mt(a_dot)), alpha)
+        cross = scale_by(matmul(a, mt(a_dot)), alpha)
         terms.append(add(cross, mt(cross)))
     if not terms:
         return outs, (Zero(outs[0].aval),)
@@ -297,8 +297,8 @@ def _symmetric_product_batch(
     (a, c), (dim, c_dim) = operands, dims
     if dim is not not_mapped:
         return _of_each(axis, operands, dims, alpha=alpha, beta=beta)
-    product = scaled(matmul(a, mt(a)), alpha)  # once for all members
-    rest = scaled(axis.to_front(c, c_dim), beta)
+    product = scale_by(matmul(a, mt(a)), alpha)  # once for all members
+    rest = scale_by(axis.to_front(c, c_dim), beta)
     return (add(axis.to_front(product, not_mapped), rest),), (0,)
 
 

@@ -19,7 +19,7 @@ from xnp.primitives.control_flow import (
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from xnp.primitives.lowering_text import known_scalar, write_branch, write_in_order
 from xnp.primitives.sort import take_along
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected_rows
+from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, selected_rows
 from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, dimension_names, dtypes
 from xprim.calls import Programs, all_to_front, front_dims, nonzero, where_true, with_zeros
 from xprim.contracts import (
@@ -60,7 +60,7 @@ __all__ = ()
 
 def _masks(index: Any, branch: int) -> list[Any]:
     """Return who takes the branch: by the number of batch dimensions, in those that follow any."""
-    masks = [bind("eq", index, broadcasted(xprim.scalar_array(branch, index.aval.dtype),
+    masks = [bind("eq", index, broadcast_to(xprim.scalar_array(branch, index.aval.dtype),
                                            index.aval.shape))]  # fmt: skip
     for axis in reversed(range(index.aval.ndim)):
         masks.insert(0, bind("reduce_or", masks[0], axes=(axis,)))
@@ -70,7 +70,7 @@ def _masks(index: Any, branch: int) -> list[Any]:
 def _zero(mask: Any, x: Any) -> Any:
     if type(x) is xprim.Zero:
         return x
-    return selected_rows(mask, x, filled(x.aval.shape, 0, x.aval.dtype))
+    return selected_rows(mask, x, fill(x.aval.shape, 0, x.aval.dtype))
 
 
 def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequence[int]) -> Any:
@@ -78,7 +78,7 @@ def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequenc
     xs = list(operands)
     for axis in reversed(range(len(masks) - 1)):
         mask = masks[axis + 1]
-        first = bind("argmax", table.converted(mask, dtypes.int32), axes=(axis,),
+        first = bind("argmax", table.convert(mask, dtypes.int32), axes=(axis,),
                      index_dtype=dtypes.int32)  # fmt: skip
         for i, x in enumerate(xs):
             if leading[i] > axis and x.aval.size:
@@ -90,10 +90,10 @@ def _repeat(x: Any, place: Any, axis: int) -> Any:
     """Return x with its element at a place along an axis in all of them."""
     shape = x.aval.shape
     one = (*shape[:axis], 1, *shape[axis + 1 :])
-    found = take_along(x, broadcasted(place, one, tuple(range(axis))), axis)
+    found = take_along(x, broadcast_to(place, one, tuple(range(axis))), axis)
     rest = (*shape[:axis], *shape[axis + 1 :])
     kept = tuple([d for d in range(len(shape)) if d != axis])
-    return broadcasted(reshaped(found, rest), shape, kept)
+    return broadcast_to(reshape(found, rest), shape, kept)
 
 
 def _branch_operands_jvp(
@@ -381,7 +381,7 @@ def _primal_branch(
         results = xprim.eval_closed(primal, *operands)
         outs, extra, ends = split_at(results, count, len(own))
         there = dict(zip(own, extra, strict=True))
-        filling = [there[i] if i in there else reshard_as(filled(a.shape, 0, a.dtype), a)
+        filling = [there[i] if i in there else reshard_as(fill(a.shape, 0, a.dtype), a)
                    for i, a in enumerate(slots)]  # fmt: skip
         return [*outs, *filling, *ends]
 
@@ -464,7 +464,7 @@ def _with_equal_results(
             filling = {k: cotangent(avals[k]) if a is None else a for k, a in wanted.items()}
             for k, a in filling.items():
                 if k not in there:
-                    there[k] = reshard_as(filled(a.shape, 0, a.dtype), a)
+                    there[k] = reshard_as(fill(a.shape, 0, a.dtype), a)
                 elif wanted[k] is None:
                     there[k] = cotangent_as(there[k], avals[k])
             return [*[there[k] for k in wanted], *ends]
@@ -541,7 +541,7 @@ def _batch_by_selection(
     outs, mapped_out = [], []
     for k, values in zip(_passed_through(branches), zip(*cases, strict=True), strict=True):
         if k is None:
-            which = broadcasted(index, values[0].aval.shape, (0,))
+            which = broadcast_to(index, values[0].aval.shape, (0,))
             outs.append(xprim.get_primitive("select_n").bind(which, *values)[0])
         else:
             outs.append(operands[k])
@@ -604,17 +604,17 @@ def _batch_by_partition(
     blocks = -(-size // block)
     order = _sorted_places(index)
     places = bind("min", table.counting(blocks * block, dtypes.int32),
-                  filled((blocks * block,), size - 1, dtypes.int32))  # fmt: skip
+                  fill((blocks * block,), size - 1, dtypes.int32))  # fmt: skip
     padded = _rows(order, places)
 
     def in_blocks(x: Any) -> Any:
         rows = _rows(x, padded)
-        return reshaped(rows, (blocks, block, *x.aval.shape[1:]))
+        return reshape(rows, (blocks, block, *x.aval.shape[1:]))
 
     def run(numbers: Any, *operands: Any) -> Sequence[Any]:
         first, last = [table.item(numbers, i) for i in (0, block - 1)]
         is_one = bind("eq", first, last)
-        chosen = table.selected(is_one, first, scalar_like(first, count))
+        chosen = table.select(is_one, first, scalar_like(first, count))
         avals = [numbers.aval, *[x.aval for x in operands]]
         in_axes = [0 if m else None for m in mapped]
         whole = [traced(_of_block(vmap, br, in_axes), avals) for br in branches]
@@ -631,7 +631,7 @@ def _batch_by_partition(
     blocked = [in_blocks(x) if m else x for x, m in zip(operands, mapped, strict=True)]
     outs = _scan_over(run, blocks, [in_blocks(index), *blocked], [True, *mapped])
     ranks = _sorted_places(order)
-    flat = [reshaped(y, (blocks * block, *y.aval.shape[2:])) for y in outs]
+    flat = [reshape(y, (blocks * block, *y.aval.shape[2:])) for y in outs]
     return tuple([_rows(y, ranks) for y in flat]), front_dims([True] * len(outs))
 
 
@@ -663,7 +663,7 @@ def _rows(x: Any, places: Any) -> Any:
     count = places.aval.shape[0]
     numbers = GatherDimensionNumbers(tuple(range(1, len(rest) + 1)), (0,), (0,))
     return bind(
-        "gather", x, reshaped(places, (count, 1)), dimension_numbers=numbers,
+        "gather", x, reshape(places, (count, 1)), dimension_numbers=numbers,
         slice_sizes=(1, *rest), indices_are_sorted=False, unique_indices=False,
         mode=PROMISE_IN_BOUNDS, fill_value=None,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import xprim
-from xnp.primitives.table import bind, broadcasted, converted, reshaped
+from xnp.primitives.table import bind, broadcast_to, convert, reshape
 from xprim import EAGER, ClosedJaxpr, Effect, Equation, Primitive, ShapedArray, Var, dtypes, state
 from xprim.contracts import BatchAxis, Builder, JVPHandle, names_of_platform
 from xprim.derived_refs import derive_once
@@ -276,7 +276,7 @@ def _check_stablehlo(
         avals = [pred.aval, *[v.aval for v in values]]
         branches = [_program(lambda *_: (), avals), _program(_calling(params), avals)]
         holds = bind("reduce_and", pred, axes=tuple(range(pred.ndim))) if pred.ndim else pred
-        index = converted(bind("not", holds), dtypes.int32)
+        index = convert(bind("not", holds), dtypes.int32)
         return xprim.get_primitive("cond").bind(index, pred, *values, branches=tuple(branches))
 
     return b.traced(write, operands, avals_in, ("check", *params.values()))
@@ -312,8 +312,8 @@ def _check_batch(axis: BatchAxis, operands: Any, dims: Any, *, site: CheckSite, 
         if is_new and not was:  # has the new dimension, and none of the older ones
             outer = pred.shape[: batch_ndim + 1]
             spread = (x.shape[0], *(1,) * batch_ndim, *x.shape[1:])
-            x = broadcasted(
-                reshaped(x, spread), (*outer, *x.shape[1:]), tuple(range(len(spread)))
+            x = broadcast_to(
+                reshape(x, spread), (*outer, *x.shape[1:]), tuple(range(len(spread)))
             ) if batch_ndim else x  # fmt: skip
         fronts.append(x)
         now_mapped.append(was or is_new)
@@ -405,7 +405,7 @@ _GUARD = _Guard()
 
 def _check(guard: Any, values: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
     pred, *shown = values
-    spared = broadcasted(bind("not", guard), pred.aval.shape, ())
+    spared = broadcast_to(bind("not", guard), pred.aval.shape, ())
     return check_p.bind(bind("or", pred, spared), *shown, **params)
 
 

@@ -22,7 +22,7 @@ from xnp.primitives.precision import (
     precision_attribute,
     precision_for,
 )
-from xnp.primitives.table import bind, filled, reshaped, transposed
+from xnp.primitives.table import bind, fill, permute, reshape
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder, is_gpu
 from xprim.errors import ArgumentError, message
@@ -98,7 +98,7 @@ def regrouped(x: Any, source: int, target: int, groups: int) -> Any:
     order.insert(order.index(at), source)
     shape[source] //= groups
     shape[target] *= groups
-    return reshaped(transposed(reshaped(x, split), order), shape)
+    return reshape(permute(reshape(x, split), order), shape)
 
 
 def merged(x: Any, dim: int, groups: int = 1) -> Any:
@@ -107,7 +107,7 @@ def merged(x: Any, dim: int, groups: int = 1) -> Any:
     split = (size, *shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :])
     order = [*range(1, dim + 2), 0, *range(dim + 2, len(split))]
     shape[dim] *= size
-    return reshaped(transposed(reshaped(x, split), order), shape)
+    return reshape(permute(reshape(x, split), order), shape)
 
 
 def unmerged(x: Any, dim: int, size: int, groups: int = 1) -> Any:
@@ -116,7 +116,7 @@ def unmerged(x: Any, dim: int, size: int, groups: int = 1) -> Any:
     shape[dim] //= size
     split = (*shape[:dim], groups, size, shape[dim] // groups, *shape[dim + 1 :])
     order = [dim + 1, *[d for d in range(len(split)) if d != dim + 1]]
-    return reshaped(transposed(reshaped(x, split), order), (size, *shape))
+    return reshape(permute(reshape(x, split), order), (size, *shape))
 
 
 # -------------------------------------------------------------------------- conv general dilated
@@ -456,7 +456,7 @@ def _transpose(cts: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     rule, other, aval = (_lhs_transpose, rhs, lhs.aval) if type(lhs) is Linear else (
         _rhs_transpose, lhs, rhs.aval)  # fmt: skip
     if ct.aval.size == 0 or other.aval.size == 0 or aval.size == 0:
-        result = filled(aval.shape, 0, aval.dtype)
+        result = fill(aval.shape, 0, aval.dtype)
     else:
         result = rule(ct, other, aval, **params)
     return (result, Zero(rhs.aval)) if type(lhs) is Linear else (Zero(lhs.aval), result)

@@ -21,7 +21,7 @@ from xnp.primitives.lowering_text import Text, apart_from_uses, in_wider, where
 from xnp.primitives.reductions import greatest, least, reducer, total_dtype
 from xnp.primitives.shapes import without
 from xnp.primitives.sort import linear_recurrence, shift
-from xnp.primitives.table import bind, filled, moved, mul, reshaped, scalar_like, selected, sub
+from xnp.primitives.table import bind, move_dim, mul, reshape, scalar_like, select, sub
 from xnp.primitives.windows import window_attributes
 from xprim import NumpyCall, Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
 from xprim.contracts import Builder
@@ -64,17 +64,17 @@ _NOTHING = complex(-0.0, -0.0)
 
 def _of_complex(x: Any, y: Any, factor: float) -> Any:
     is_first = bind("ge", bind("real", x), bind("real", y))
-    gap = sub(selected(is_first, y, x), selected(is_first, x, y))
+    gap = sub(select(is_first, y, x), select(is_first, x, y))
     equal = bind("eq", x, y)
-    gap = selected(equal, scalar_like(x, 0), gap)
+    gap = select(equal, scalar_like(x, 0), gap)
     # e^(-inf + i t) is 0 whatever t is; the sum with -0 has the sign of the other zero
     low = bind("real", gap)
     is_nothing = bind("eq", low, scalar_like(low, -math.inf))
     rest = _scale(bind("log1p", bind("exp", _scale(gap, factor))), 1 / factor)
-    rest = selected(is_nothing, scalar_like(rest, _NOTHING), rest)
+    rest = select(is_nothing, scalar_like(rest, _NOTHING), rest)
     if factor != 1:  # as of real operands
-        rest = selected(equal, scalar_like(rest, 1), rest)
-    total = table.add(selected(is_first, x, y), rest)
+        rest = select(equal, scalar_like(rest, 1), rest)
+    total = table.add(select(is_first, x, y), rest)
     angle = _scale(bind("imag", total), factor)
     angle = _scale(bind("atan2", bind("sin", angle), bind("cos", angle)), 1 / factor)
     return bind("complex", bind("real", total), angle)
@@ -133,7 +133,7 @@ def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
         """Return the share of b^x in b^x + b^y; equal infinities have no difference."""
         real = bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
         infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", real)))
-        gap = selected(infinite, scalar_like(x, 0), sub(x, y))
+        gap = select(infinite, scalar_like(x, 0), sub(x, y))
         return bind("logistic", _scale(gap, factor))
 
     return table.binary(
@@ -315,12 +315,12 @@ def _share(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
     shape, dtype = y.aval.shape, x_dot.aval.dtype
     before = shift(y, axis, 0)
     first = bind("eq", bind("iota", dtype=dtypes.int32, shape=shape, dimension=axis),
-                 filled(shape, 0, dtypes.int32))  # fmt: skip
+                 table.fill(shape, 0, dtypes.int32))  # fmt: skip
     # a new record differs from the one before, which is not NaN; place 0 counts in any case
     broken = bind("or", first, bind("and", bind("ne", y, before), bind("eq", before, before)))
     holds = bind("or", broken, bind("eq", x, y))
-    one, zero = filled(shape, 1, dtype), filled(shape, 0, dtype)
-    goes_on, weight = selected(broken, zero, one), selected(holds, one, zero)
+    one, zero = table.fill(shape, 1, dtype), table.fill(shape, 0, dtype)
+    goes_on, weight = select(broken, zero, one), select(holds, one, zero)
     total = linear_recurrence(goes_on, mul(x_dot, weight), axis)
     return table.div(total, linear_recurrence(goes_on, weight, axis))
 
@@ -450,19 +450,19 @@ def _weights(x: Any, y: Any, axis: int) -> tuple[Any, Any]:
     They are exp(x_i - y_i) and exp(y_(i-1) - y_i); of equal infinities they are halves.
     """
     shape, dtype = y.aval.shape, y.aval.dtype
-    zero, half, one = [filled(shape, v, dtype) for v in (0, 0.5, 1)]
+    zero, half, one = [table.fill(shape, v, dtype) for v in (0, 0.5, 1)]
     places = bind("iota", dtype=dtypes.int32, shape=shape, dimension=axis)
-    later = bind("gt", places, filled(shape, 0, dtypes.int32))
+    later = bind("gt", places, table.fill(shape, 0, dtypes.int32))
     before = shift(y, axis, -np.inf)
     infinite = bind("and", bind("not", bind("is_finite", y)), bind("eq", y, y))
     own_ties = bind("and", infinite, bind("eq", x, y))
     ties = bind("and", bind("and", infinite, later), bind("eq", before, y))
-    factor = selected(bind("and", own_ties, ties), half, one)
+    factor = select(bind("and", own_ties, ties), half, one)
     own, keep = [
-        bind("mul", factor, bind("exp", selected(tied, zero, bind("sub", part, y))))
+        bind("mul", factor, bind("exp", select(tied, zero, bind("sub", part, y))))
         for part, tied in ((x, own_ties), (before, bind("or", ties, bind("not", later))))
     ]
-    return own, selected(later, keep, zero)
+    return own, select(later, keep, zero)
 
 
 # --- on a CPU ----------------------------------------------------------------------------------
@@ -483,11 +483,11 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis
 
 def _in_blocks(x: Any, axis: int, reverse: bool) -> Any:
     dtype = x.aval.dtype
-    front = moved(table.converted(x, total_dtype(dtype)), axis, 0)
+    front = move_dim(table.convert(x, total_dtype(dtype)), axis, 0)
     front = bind("rev", front, dimensions=(0,)) if reverse else front
     sums = _sums(front)
     sums = bind("rev", sums, dimensions=(0,)) if reverse else sums
-    return table.converted(moved(sums, 0, axis), dtype)
+    return table.convert(move_dim(sums, 0, axis), dtype)
 
 
 def _sums(x: Any) -> Any:
@@ -497,15 +497,15 @@ def _sums(x: Any) -> Any:
         return _loop(x)
     count = -(-size // _BLOCK)
     config = [(0, count * _BLOCK - size, 0), *[(0, 0, 0)] * len(rest)]
-    padded = bind("pad", x, filled((), -np.inf, x.aval.dtype), padding_config=tuple(config))
-    blocks = moved(reshaped(padded, (count, _BLOCK, *rest)), 1, 0)
+    padded = bind("pad", x, table.fill((), -np.inf, x.aval.dtype), padding_config=tuple(config))
+    blocks = move_dim(reshape(padded, (count, _BLOCK, *rest)), 1, 0)
     inside = _loop(blocks)
-    totals = reshaped(table.sliced(inside, 0, _BLOCK - 1, _BLOCK), (count, *rest))
-    before = table.broadcasted(
+    totals = reshape(table.slice_dim(inside, 0, _BLOCK - 1, _BLOCK), (count, *rest))
+    before = table.broadcast_to(
         shift(_sums(totals), 0, -np.inf), inside.aval.shape, range(1, inside.aval.ndim)
     )
-    whole = reshaped(moved(bind("logaddexp", before, inside), 0, 1), padded.aval.shape)
-    return table.sliced(whole, 0, 0, size)
+    whole = reshape(move_dim(bind("logaddexp", before, inside), 0, 1), padded.aval.shape)
+    return table.slice_dim(whole, 0, 0, size)
 
 
 def _loop(x: Any) -> Any:
@@ -517,7 +517,7 @@ def _loop(x: Any) -> Any:
         return [bind("logaddexp", total, row)] * 2
 
     return xprim.get_primitive("scan").bind(
-        filled(rest, -np.inf, x.aval.dtype), x, jaxpr=traced(step, [element] * 2, "logaddexp"),
+        table.fill(rest, -np.inf, x.aval.dtype), x, jaxpr=traced(step, [element] * 2, "logaddexp"),
         length=size, reverse=False, num_consts=0, num_carry=1, unroll=1,
     )[1]  # fmt: skip
 

@@ -32,7 +32,7 @@ from xnp.primitives.precision import (
     precision_attribute,
     precision_for,
 )
-from xnp.primitives.table import NATIVE, bind, converted
+from xnp.primitives.table import NATIVE, bind, convert
 from xprim import Eager, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder, is_in_loop
 from xprim.errors import message
@@ -411,7 +411,7 @@ def _bind(lhs: Any, rhs: Any, dims: Any, precision: Any, dtype: Any) -> Any:
     )
     if result.aval.dtype == dtype:
         return result
-    return converted(bind("real", result), dtype)
+    return convert(bind("real", result), dtype)
 
 
 def _takes_real_part(lhs: Any, rhs: Any, dtype: Any) -> bool:

@@ -41,16 +41,16 @@ from xnp.primitives.solvers import EighImplementation, EigImplementation
 from xnp.primitives.table import (
     add,
     bind,
-    concatenated,
     div,
-    filled,
+    fill,
     iota,
+    join,
     mul,
-    scaled,
-    selected,
-    sliced,
+    scale_by,
+    select,
+    slice_dim,
     sub,
-    summed,
+    sum_axes,
 )
 from xprim import (
     Eager,
@@ -506,13 +506,13 @@ def choice(t: Any, z: Any) -> list[Any]:
 def _exchanges(t: Any) -> Any:
     """Return the matrix that turns by a right angle the blocks in which |c| > |b|."""
     shape, dtype = t.aval.shape, t.aval.dtype
-    zeros, n = filled(shape, 0, dtype), shape[-1]
-    below = selected(compared(shape, "gt"), t, zeros)
-    above = selected(compared(shape, "gt"), mt(t), zeros)
+    zeros, n = fill(shape, 0, dtype), shape[-1]
+    below = select(compared(shape, "gt"), t, zeros)
+    above = select(compared(shape, "gt"), mt(t), zeros)
     greater = bind("gt", bind("abs", below), bind("abs", above))
-    turned = table.converted(bind("and", greater, bind("ne", below, zeros)), dtype)
+    turned = table.convert(bind("and", greater, bind("ne", below, zeros)), dtype)
     last = len(shape) - 1
-    count = add(as_columns(summed(turned, (last,)), n), as_rows(summed(turned, (last - 1,)), n))
+    count = add(as_columns(sum_axes(turned, (last,)), n), as_rows(sum_axes(turned, (last - 1,)), n))
     identity = eye(shape, dtype)
     return add(sub(turned, mt(turned)), sub(identity, mul(identity, count)))
 
@@ -521,13 +521,13 @@ def _phases(z: Any) -> Any:
     shape, rows = z.aval.shape, z.aval.ndim - 2
     n = shape[-1]
     sizes = bind("abs", z)
-    limit = table.scaled(bind("reduce_max", sizes, axes=(rows,)), _LARGE)
+    limit = table.scale_by(bind("reduce_max", sizes, axes=(rows,)), _LARGE)
     places = iota(shape, rows)
-    ends = filled(shape, n, dtypes.int32)
-    large = selected(bind("ge", sizes, as_rows(limit, n)), places, ends)
+    ends = fill(shape, n, dtypes.int32)
+    large = select(bind("ge", sizes, as_rows(limit, n)), places, ends)
     is_first = bind("eq", places, as_rows(bind("reduce_min", large, axes=(rows,)), n))
-    chosen = summed(selected(is_first, z, filled(shape, 0, z.aval.dtype)), (rows,))
-    return div(conj(chosen), table.converted(bind("abs", chosen), z.aval.dtype))
+    chosen = sum_axes(select(is_first, z, fill(shape, 0, z.aval.dtype)), (rows,))
+    return div(conj(chosen), table.convert(bind("abs", chosen), z.aval.dtype))
 
 
 # ----------------------------------------------------------------------------------- tridiagonal
@@ -1034,14 +1034,14 @@ def _vectors_of_pairs(w: Any, packed: Any) -> list[Any]:
     """
     n, last = packed.aval.shape[-1], packed.aval.ndim - 1
     sizes = bind("imag", w)
-    none = filled(sizes.aval.shape, 0, sizes.aval.dtype)
+    none = fill(sizes.aval.shape, 0, sizes.aval.dtype)
     first, second = [as_rows(bind(name, sizes, none), n) for name in ("gt", "lt")]
-    zeros = filled(packed.aval.shape, 0, packed.aval.dtype)
-    border = sliced(zeros, last, 0, 1)
-    after = table.concatenated([sliced(packed, last, 1, n), border], last)
-    before = table.concatenated([border, sliced(packed, last, 0, n - 1)], last)
-    re = selected(second, before, packed)
-    im = selected(first, after, selected(second, bind("neg", packed), zeros))
+    zeros = fill(packed.aval.shape, 0, packed.aval.dtype)
+    border = slice_dim(zeros, last, 0, 1)
+    after = table.join([slice_dim(packed, last, 1, n), border], last)
+    before = table.join([border, slice_dim(packed, last, 0, n - 1)], last)
+    re = select(second, before, packed)
+    im = select(first, after, select(second, bind("neg", packed), zeros))
     return [bind("complex", re, im)]
 
 
@@ -1067,7 +1067,7 @@ def _eig_jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
     everything = {**params, "compute_left_eigenvectors": compute_left_eigenvectors,
                   "compute_right_eigenvectors": True, "enable_eigvec_derivs": True}  # fmt: skip
     w, *left, v = eig_p.bind(a, **everything)
-    a_dot = table.converted(a_dot, v.aval.dtype)
+    a_dot = table.convert(a_dot, v.aval.dtype)
     change = matmul(_inverse_of_vectors(v), matmul(a_dot, v))
     outs, dots = [w], [eigenvalue_tangents_p.bind(change, w, v, a, transposed=False)[0]]
     if compute_left_eigenvectors:
@@ -1087,15 +1087,15 @@ def _vectors_dot(v: Any, w: Any, change: Any) -> Any:
     gaps = sub(as_rows(w, n), as_columns(w, n))  # w_j - w_i
     own, equal = compared(gaps.aval.shape, "eq"), _are_equal_values(v, w, gaps)
     zeros, ones = table.scalar_like(gaps, 0), table.scalar_like(gaps, 1)
-    found = selected(equal, zeros, div(change, selected(equal, ones, gaps)))
+    found = select(equal, zeros, div(change, select(equal, ones, gaps)))
     # which vectors equal values have is open: a turn among them has no derivative
     unknown = nan_where(bind("and", equal, bind("not", own)), change)
     turned = matmul(v, add(found, unknown))
     rows = (v.aval.ndim - 2,)
-    along = real(summed(mul(conj(v), turned), rows))
+    along = real(sum_axes(mul(conj(v), turned), rows))
     sizes = real(mul(v, conj(v)))
     largest = bind("eq", sizes, as_rows(bind("reduce_max", sizes, axes=rows), n))
-    phases = summed(selected(largest, div(turned, selected(largest, v, ones)), zeros), rows)
+    phases = sum_axes(select(largest, div(turned, select(largest, v, ones)), zeros), rows)
     shift = bind("complex", along, bind("imag", phases))
     return sub(turned, mul(v, as_rows(shift, n)))
 
@@ -1149,10 +1149,10 @@ def _values_jvp(primals: Any, tangents: Any, *, transposed: bool) -> Any:
         others = bind("and", _are_equal_values(v, w, gaps), compared(gaps.aval.shape, "ne"))
         if transposed and type(x_dot) is Zero:  # of a plain sum nothing is unknown
             others = bind("and", others, bind("ne", as_rows(x, n), as_columns(x, n)))
-        change = matmul(table.converted(a_dot, v.aval.dtype), v)
+        change = matmul(table.convert(a_dot, v.aval.dtype), v)
         unknown = nan_where(others, matmul(_inverse_of_vectors(v), change))
         if not transposed:
-            unknown = summed(mul(x, unknown), (v.aval.ndim - 1,))
+            unknown = sum_axes(mul(x, unknown), (v.aval.ndim - 1,))
         dot = unknown if type(dot) is Zero else add(dot, unknown)
     return outs, (dot,)
 
@@ -1183,16 +1183,16 @@ def _inverse_of_vectors(v: Any) -> Any:
     """
     inverse = solve_system(v, eye(v.aval.shape, v.aval.dtype))
     condition = _condition(bind("stop_gradient", v), bind("stop_gradient", inverse))
-    bound = filled(condition.aval.shape, 0.1 / float(dtypes.finfo(condition.aval.dtype).eps),
+    bound = fill(condition.aval.shape, 0.1 / float(dtypes.finfo(condition.aval.dtype).eps),
                    condition.aval.dtype)  # fmt: skip
     shape, last = v.aval.shape, v.aval.ndim - 2
-    regular = table.broadcasted(bind("lt", condition, bound), shape, tuple(range(last)))
-    return selected(regular, inverse, filled(shape, math.nan, v.aval.dtype))
+    regular = table.broadcast_to(bind("lt", condition, bound), shape, tuple(range(last)))
+    return select(regular, inverse, fill(shape, math.nan, v.aval.dtype))
 
 
 def _condition(v: Any, inverse: Any) -> Any:
     last = v.aval.ndim - 2
-    return mul(*[bind("sqrt", summed(real(mul(x, conj(x))), (last, last + 1)))
+    return mul(*[bind("sqrt", sum_axes(real(mul(x, conj(x))), (last, last + 1)))
                  for x in (v, inverse)])  # fmt: skip
 
 
@@ -1202,8 +1202,8 @@ def _are_equal_values(v: Any, w: Any, gaps: Any) -> Any:
     condition = _condition(v, solve_system(v, eye(v.aval.shape, v.aval.dtype)))
     last = w.aval.ndim - 1
     unit = float(dtypes.finfo(condition.aval.dtype).eps)
-    bound = mul(bind("reduce_max", bind("abs", w), axes=(last,)), scaled(condition, 8 * unit))
-    bound = table.broadcasted(bound, gaps.aval.shape, tuple(range(last)))
+    bound = mul(bind("reduce_max", bind("abs", w), axes=(last,)), scale_by(condition, 8 * unit))
+    bound = table.broadcast_to(bound, gaps.aval.shape, tuple(range(last)))
     return bind("not", bind("gt", bind("abs", gaps), bound))
 
 
@@ -1346,10 +1346,10 @@ def _dense(d: Any, e: Any) -> Any:
     """Return the matrices of diagonals."""
     n = d.aval.shape[-1]
     below, above = _beside(e)
-    matrix = filled((*d.aval.shape, n), 0, d.aval.dtype)
+    matrix = fill((*d.aval.shape, n), 0, d.aval.dtype)
     for k, entries in ((-1, below), (0, d), (1, above)):
         at = compared(matrix.aval.shape, "eq", k)
-        matrix = selected(at, as_columns(entries, n), matrix)
+        matrix = select(at, as_columns(entries, n), matrix)
     return matrix
 
 
@@ -1359,8 +1359,8 @@ def _beside(e: Any) -> tuple[Any, Any]:
         zero = Zero(shaped_array((*e.aval.shape[:-1], e.aval.shape[-1] + 1), e.aval.dtype))
         return zero, zero
     last = e.aval.ndim - 1
-    none = filled((*e.aval.shape[:-1], 1), 0, e.aval.dtype)
-    return concatenated([none, e], last), concatenated([e, none], last)
+    none = fill((*e.aval.shape[:-1], 1), 0, e.aval.dtype)
+    return join([none, e], last), join([e, none], last)
 
 
 def _jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:

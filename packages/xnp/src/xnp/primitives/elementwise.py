@@ -39,15 +39,15 @@ from xnp.primitives.table import (
     elementwise_shape,
     elementwise_stablehlo,
     equal_shape,
-    filled,
+    fill,
     in_dtype,
     mul,
     neg,
-    repeated,
+    repeat_scalar,
     retyped_stablehlo,
     scalar_like,
-    scaled as table_scaled,
-    selected,
+    scale_by as table_scaled,
+    select,
     sub,
     tunable_stablehlo,
     unary,
@@ -278,7 +278,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
         dot = sub_p.bind(div_p.bind(x_dot, y)[0], part)[0]
     else:  # d(x/y) = (dx - (x/y) dy)/y: in reverse mode one division serves both
         dot = div_p.bind(sub_p.bind(x_dot, mul_p.bind(z, y_dot)[0])[0], y)[0]
-    return outs, (dot if type(dot) is Zero else repeated(dot, z.aval.shape),)
+    return outs, (dot if type(dot) is Zero else repeat_scalar(dot, z.aval.shape),)
 
 
 def _div_linearity(avals: Any, params: Any) -> Any:
@@ -317,7 +317,7 @@ def _zero_quotient_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out
              for name, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
 
     def quotient(x: Any, y: Any) -> list[Any]:
-        return [div_p.bind(x, selected(_both_zero(x, y), filled(out.shape, 1, out.dtype), y))[0]]
+        return [div_p.bind(x, select(_both_zero(x, y), fill(out.shape, 1, out.dtype), y))[0]]
 
     return b.traced(quotient, names, [out, out], key="zero_quotient")
 
@@ -348,7 +348,7 @@ def _factor_numpy(x: Any, y: Any) -> Any:
 def _absorbing_stablehlo(name: str) -> Callable[..., Any]:
     def absorbing(x: Any, y: Any) -> list[Any]:
         zero = bind("eq", x, scalar_like(x, 0))
-        return [bind(name, x, selected(zero, filled(y.aval.shape, 1, y.aval.dtype), y))]
+        return [bind(name, x, select(zero, fill(y.aval.shape, 1, y.aval.dtype), y))]
 
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
         (out,) = avals_out
@@ -420,7 +420,7 @@ rem_p: Primitive = binary(
 def _choose(x_dot: Any, x: Any, y: Any, better: str) -> Any:
     """Return the part of x_dot in the derivative: all, none, or half where x and y are equal."""
     one, half, zero = scalar_like(x_dot, 1.0), scalar_like(x_dot, 0.5), scalar_like(x_dot, 0.0)
-    weight = selected(bind("eq", x, y), half, selected(_order(better, x, y), one, zero))
+    weight = select(bind("eq", x, y), half, select(_order(better, x, y), one, zero))
     return mul_p.bind(x_dot, weight)[0]
 
 
@@ -428,7 +428,7 @@ def _order(better: str, x: Any, y: Any) -> Any:
     if x.aval.dtype not in COMPLEX:
         return bind(better, x, y)
     (re_x, re_y), (im_x, im_y) = [[bind(part, v) for v in (x, y)] for part in ("real", "imag")]
-    return selected(bind("eq", re_x, re_y), bind(better, im_x, im_y), bind(better, re_x, re_y))
+    return select(bind("eq", re_x, re_y), bind(better, im_x, im_y), bind(better, re_x, re_y))
 
 
 def _extremum_numpy(ufunc: Any, compare: Any) -> Callable[..., Any]:
@@ -503,7 +503,7 @@ def _abs_numpy(x: Any) -> Any:
 def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     if x.aval.dtype not in COMPLEX:
         # the derivative from the right at zero
-        return selected(bind("ge", x, scalar_like(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
+        return select(bind("ge", x, scalar_like(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
     # by real parts, since a complex product with an infinity is NaN; zero at zero
     parts = bind("real", x), bind("imag", x)
     dots = bind("real", x_dot), bind("imag", x_dot)
@@ -565,7 +565,7 @@ def _sign_jvp(x_dot: Any, y: Any, x: Any) -> Any:
         return Zero(y.aval)
     # s = x / |x|: ds = (dx - s Re(conj(s) dx)) / |x| = i s Im(conj(s) dx) / |x|
     size = abs_p.bind(x)[0]
-    size = selected(bind("eq", size, scalar_like(size, 0.0)), scalar_like(size, 1.0), size)
+    size = select(bind("eq", size, scalar_like(size, 0.0)), scalar_like(size, 1.0), size)
     turned = mul_p.bind(bind("conj", y, input_dtype=y.aval.dtype), x_dot)[0]
     angle = div_p.bind(bind("imag", turned), size)[0]
     return mul_p.bind(y, bind("complex", scalar_like(angle, 0.0), angle))[0]
@@ -1353,10 +1353,10 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
     total = None
     if type(x_dot) is not Zero:
         less = bind("pow", _powered(x, y, z.aval.shape), sub(y, scalar_like(y, 1)))
-        total = repeated(mul(x_dot, mul(in_dtype(y, x.aval.dtype), less)), z.aval.shape)
+        total = repeat_scalar(mul(x_dot, mul(in_dtype(y, x.aval.dtype), less)), z.aval.shape)
     if type(y_dot) is not Zero and y.aval.dtype in INEXACT:
-        base = selected(bind("eq", x, scalar_like(x, 0)), scalar_like(x, 1), x)
-        term = repeated(mul(y_dot, mul(bind("log", base), z)), z.aval.shape)
+        base = select(bind("eq", x, scalar_like(x, 0)), scalar_like(x, 1), x)
+        term = repeat_scalar(mul(y_dot, mul(bind("log", base), z)), z.aval.shape)
         total = term if total is None else add(total, term)
     return (z,), (Zero(z.aval) if total is None else total,)
 
@@ -1366,7 +1366,7 @@ def _powered(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
     at_zero = bind("eq", y, scalar_like(y, 0))
     tame = bind("is_finite", bind("abs", div(scalar_like(x, 1), x)))
     usual = bind("or", bind("not", at_zero), tame)
-    return selected(repeated(usual, shape), repeated(x, shape), scalar_like(x, 1))
+    return select(repeat_scalar(usual, shape), repeat_scalar(x, shape), scalar_like(x, 1))
 
 
 pow_p = Primitive(
@@ -1597,7 +1597,7 @@ def _polynomial_jvp(primals: Any, tangents: Any) -> Any:
             terms.append(mul(c_dot, bind("integer_pow", x, y=i)) if i else c_dot)
     total = None
     for term in terms:
-        term = repeated(term, z.aval.shape)
+        term = repeat_scalar(term, z.aval.shape)
         total = term if total is None else add(total, term)
     return (z,), (Zero(z.aval) if total is None else total,)
 

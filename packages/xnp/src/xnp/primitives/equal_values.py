@@ -38,7 +38,7 @@ import numpy as np
 
 from xnp.primitives import matrices, table
 from xnp.primitives.matrices import adjoint, as_columns, as_rows, compared, diagonal, matmul, real
-from xnp.primitives.table import add, bind, converted, div, filled, scaled, selected, sub, summed
+from xnp.primitives.table import add, bind, convert, div, fill, scale_by, select, sub, sum_axes
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
@@ -53,7 +53,7 @@ _NUMERATOR = 64.0  # a numerator is zero to rounding when below so many units ti
 
 def block_values(w: Any, u: Any, v: Any, a: Any) -> Any:
     """Return diag(w), for A V = U diag(w), with the tangent of U^H A V."""
-    return block_values_p.bind(converted(w, a.aval.dtype), u, v, a)[0]
+    return block_values_p.bind(convert(w, a.aval.dtype), u, v, a)[0]
 
 
 def _block_shape(w: ShapedArray, u: Any, v: Any, a: Any) -> tuple[ShapedArray, ...]:
@@ -64,7 +64,7 @@ def _with_diagonal(w: Any) -> Any:
     n = w.aval.shape[-1]
     rows = as_rows(w, n)
     shape = rows.aval.shape
-    return selected(compared(shape, "eq"), rows, filled(shape, 0, w.aval.dtype))
+    return select(compared(shape, "eq"), rows, fill(shape, 0, w.aval.dtype))
 
 
 def _diagonal_numpy(w: Any) -> Any:
@@ -138,27 +138,27 @@ def _divisors(b: Any, shape: tuple[int, ...], kind: str) -> Any:
         rows = bind("sub" if kind == _VALUES else "add", rows, as_columns(w, shape[-1]))
     if not w.aval.shape[-1]:
         return rows
-    none = filled(shape, 0, w.aval.dtype)
+    none = fill(shape, 0, w.aval.dtype)
     # equal ones, too, beside one that is NaN, of which a bound need not be a number
     small = bind("le", bind("abs", rows), _repeat(_rounding_of(w), shape))
-    return selected(bind("or", small, bind("eq", rows, none)), none, rows)
+    return select(bind("or", small, bind("eq", rows, none)), none, rows)
 
 
 def _rounding_of(values: Any) -> Any:
     n, unit = values.aval.shape[-1], float(dtypes.finfo(values.aval.dtype).eps)
     largest = bind("reduce_max", bind("abs", values), axes=(values.aval.ndim - 1,))
-    return scaled(largest, _ROUNDING * n * unit)
+    return scale_by(largest, _ROUNDING * n * unit)
 
 
 def _repeat(x: Any, shape: tuple[int, ...]) -> Any:
     """Repeat a number for each matrix to the shape of the matrices."""
-    return table.broadcasted(x, shape, tuple(range(x.aval.ndim)))
+    return table.broadcast_to(x, shape, tuple(range(x.aval.ndim)))
 
 
 def _are_equal(b: Any, shape: tuple[int, ...], kind: str) -> Any:
     """Return where X is taken for 0, but for the diagonal of equations that leave it open."""
     divisors = _divisors(b, shape, kind)
-    equal = bind("eq", divisors, filled(shape, 0, divisors.aval.dtype))
+    equal = bind("eq", divisors, fill(shape, 0, divisors.aval.dtype))
     return bind("and", equal, compared(shape, "ne")) if kind == _VALUES else equal
 
 
@@ -192,10 +192,10 @@ def _numpy(c: Any, b: Any, *, kind: str, transposed: bool, checked: bool) -> Any
 
 def _write(c: Any, b: Any, kind: str, checked: bool) -> list[Any]:
     shape, dtype = c.aval.shape, c.aval.dtype
-    divisors = converted(_divisors(b, shape, kind), dtype)
-    zero = bind("eq", divisors, filled(shape, 0, dtype))
-    x = div(c, selected(zero, filled(shape, 1, dtype), divisors))
-    x = selected(zero, filled(shape, 0, dtype), x)
+    divisors = convert(_divisors(b, shape, kind), dtype)
+    zero = bind("eq", divisors, fill(shape, 0, dtype))
+    x = div(c, select(zero, fill(shape, 1, dtype), divisors))
+    x = select(zero, fill(shape, 0, dtype), x)
     return [x, real(diagonal(c))] if _has_diagonal(kind, checked) else [x]
 
 
@@ -224,7 +224,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     if not _has_diagonal(kind, params["checked"]) or type(b_dot) is Zero:
         return outs, dots
     # the diagonal is that of dC, since that of X dB - dB X is 0: X and dB share no element
-    unknown = summed(real(nan_where(_couple(c, b), b_dot)), (c.aval.ndim - 1,))
+    unknown = sum_axes(real(nan_where(_couple(c, b), b_dot)), (c.aval.ndim - 1,))
     return outs, (dots[0], add(dots[1], unknown))
 
 
@@ -248,10 +248,10 @@ def _couple(c: Any, b: Any) -> Any:
 
 def nan_where(condition: Any, dot: Any) -> Any:
     """Return 0, and NaN where a condition holds and `dot` is not 0: linear, as its transpose is."""
-    none = filled(dot.aval.shape, 0, dot.aval.dtype)
-    infinite = bind("zero_quotient", selected(condition, dot, none), none)
+    none = fill(dot.aval.shape, 0, dot.aval.dtype)
+    infinite = bind("zero_quotient", select(condition, dot, none), none)
     # infinity times 0 is NaN; the second quotient makes the transpose the same operation
-    return bind("zero_quotient", scaled(infinite, 0.0), none)
+    return bind("zero_quotient", scale_by(infinite, 0.0), none)
 
 
 def _transpose(cts: Any, c: Any, b: Any, *, kind: str, transposed: bool, checked: bool) -> Any:
@@ -261,8 +261,8 @@ def _transpose(cts: Any, c: Any, b: Any, *, kind: str, transposed: bool, checked
         # unlike the equation itself, its transpose is solved for matrices of any kind
         (total,) = rotations_p.bind(x_bar, b, kind=kind, transposed=not transposed, checked=False)
         if checked:
-            nan = filled(total.aval.shape, np.nan, total.aval.dtype)
-            total = selected(_undetermined(x_bar, d_bar, b, kind), nan, total)
+            nan = fill(total.aval.shape, np.nan, total.aval.dtype)
+            total = select(_undetermined(x_bar, d_bar, b, kind), nan, total)
     if type(d_bar) is not Zero:
         term = on_diagonal(d_bar, b)
         total = term if total is None else add(total, term)
@@ -283,7 +283,7 @@ def _undetermined(x_bar: Any, d_bar: Any, b: Any, kind: str) -> Any:
     wrong = _is_large(sub(x_bar, across), x_bar)
     if type(d_bar) is not Zero:
         n = x_bar.aval.shape[-1]
-        weighted = bind("ne", d_bar, filled(d_bar.aval.shape, 0, d_bar.aval.dtype))
+        weighted = bind("ne", d_bar, fill(d_bar.aval.shape, 0, d_bar.aval.dtype))
         pairs = bind("or", as_rows(weighted, n), as_columns(weighted, n))
         along = _is_large(add(x_bar, across), x_bar)
         rows = as_rows(d_bar, n)
@@ -299,7 +299,7 @@ def _is_large(x: Any, of: Any) -> Any:
         return bind("ne", x, x)
     largest = bind("reduce_max", sizes, axes=(len(shape) - 2, len(shape) - 1))
     unit = float(dtypes.finfo(sizes.aval.dtype).eps)
-    bound = scaled(largest, _NUMERATOR * max(shape[-2:]) * unit)
+    bound = scale_by(largest, _NUMERATOR * max(shape[-2:]) * unit)
     return bind("gt", bind("abs", x), _repeat(bound, shape))
 
 
@@ -320,7 +320,7 @@ rotations_p: Primitive = Primitive(
 
 def on_diagonal(d: Any, b: Any) -> Any:
     """Return diag(d) in the dtype of B."""
-    return on_diagonal_p.bind(converted(d, b.aval.dtype), b)[0]
+    return on_diagonal_p.bind(convert(d, b.aval.dtype), b)[0]
 
 
 def _on_diagonal_jvp(primals: Any, tangents: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.table import bind, broadcasted, concatenated, converted, filled, mul
+from xnp.primitives.table import bind, broadcast_to, convert, fill, join, mul
 from xprim import LINEAR, Primitive, ShapedArray, dimension_names, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
@@ -114,9 +114,9 @@ def _rfft_transpose(ct: Any, aval: ShapedArray, fft_lengths: Any) -> Any:
     # RFFT drops the upper half of FFT: put zeros there, transform, take the real part
     missing = fft_lengths[-1] - ct.aval.shape[-1]
     shape = (*ct.aval.shape[:-1], missing)
-    full = concatenated([ct, filled(shape, 0, ct.aval.dtype)], ct.aval.ndim - 1)
+    full = join([ct, fill(shape, 0, ct.aval.dtype)], ct.aval.ndim - 1)
     transformed = fft_p.bind(full, fft_type=FftType.FFT, fft_lengths=fft_lengths)[0]
-    return converted(bind("real", transformed), aval.dtype)
+    return convert(bind("real", transformed), aval.dtype)
 
 
 def _irfft_transpose(ct: Any, fft_lengths: Any) -> Any:
@@ -125,10 +125,10 @@ def _irfft_transpose(ct: Any, fft_lengths: Any) -> Any:
     x = fft_p.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)[0]
     count, dtype, inner = x.aval.shape[-1], x.aval.dtype, 1 / math.prod(fft_lengths)
     ends = 1 + (fft_lengths[-1] % 2 == 0) if count > 1 else 1
-    once = [filled((1,), complex(inner), dtype)] * ends
-    twice = filled((count - ends,), complex(2 * inner), dtype)
-    mask = concatenated([once[0], twice, *once[1:]], 0)
-    scaled = mul(x, broadcasted(mask, x.aval.shape, (x.aval.ndim - 1,)))
+    once = [fill((1,), complex(inner), dtype)] * ends
+    twice = fill((count - ends,), complex(2 * inner), dtype)
+    mask = join([once[0], twice, *once[1:]], 0)
+    scaled = mul(x, broadcast_to(mask, x.aval.shape, (x.aval.ndim - 1,)))
     return bind("conj", scaled, input_dtype=x.aval.dtype)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from xnp.primitives import costs, formula_backends
 from xnp.primitives.formula_backends import Formula, Step, chebyshev, numpy_rule, stablehlo_rule
 from xnp.primitives.lowering_text import Text
-from xnp.primitives.table import FLOATING, add, bind, elementwise_shape, mul, repeated
+from xnp.primitives.table import FLOATING, add, bind, elementwise_shape, mul, repeat_scalar
 from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
 from xprim.contracts import Builder
 
@@ -471,6 +471,6 @@ def _tangent(
             by = slope(derivative, orders, *primals)
         else:
             by = derivative(tuple([n + (i == k) for i, n in enumerate(orders)]), primals)
-        product = mul(dot, repeated(by, aval.shape))
+        product = mul(dot, repeat_scalar(by, aval.shape))
         total = product if type(total) is Zero else add(total, product)
     return total

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import xprim
-from xnp.primitives import index_modes
+from xnp.primitives import index_modes, table
 from xnp.primitives.index_modes import FILL_OR_DROP, GatherDimensionNumbers, fill_of, upper_bounds
 from xnp.primitives.shapes import shift_dims_for_batch
-from xnp.primitives.table import bind, broadcasted, concatenated, filled, selected
+from xnp.primitives.table import bind, broadcast_to, join, select
 from xprim import Checks, Primitive, ShapedArray, Sharding, Zero, dtypes, linear_in, not_mapped
 from xprim.contracts import BatchAxis, Builder
 from xprim.dimension_names import Names
@@ -482,20 +482,20 @@ def _filling_gather(x: Any, indices: Any, numbers: Any, slice_sizes: Any, are_so
                                        indices.aval.dtype))  # fmt: skip
     shape = out.aval.shape
     places = tuple([i for i in range(len(shape)) if i not in numbers.offset_dims])
-    fill = filled(shape, fill_of(x.aval.dtype, fill_value), x.aval.dtype)
-    return selected(broadcasted(valid, shape, places), out, fill)
+    fill = table.fill(shape, fill_of(x.aval.dtype, fill_value), x.aval.dtype)
+    return select(broadcast_to(valid, shape, places), out, fill)
 
 
 def fits(indices: Any, bounds: Any) -> Any:
     """Return for each index vector whether 0 <= index <= bound in all of its elements."""
     shape, dtype = indices.aval.shape, indices.aval.dtype
-    columns = [filled((*shape[:-1], 1), m, dtype) for m in bounds.tolist()]
+    columns = [table.fill((*shape[:-1], 1), m, dtype) for m in bounds.tolist()]
     if not columns:
-        return filled(shape[:-1], True, np.dtype(bool))
-    limit = concatenated(columns, len(shape) - 1)
+        return table.fill(shape[:-1], True, np.dtype(bool))
+    limit = join(columns, len(shape) - 1)
     valid = bind("le", indices, limit)
     if dtypes.is_signed_integer(dtype):
-        valid = bind("and", bind("ge", indices, filled(shape, 0, dtype)), valid)
+        valid = bind("and", bind("ge", indices, table.fill(shape, 0, dtype)), valid)
     return bind("reduce_and", valid, axes=(len(shape) - 1,))
 
 
@@ -511,7 +511,7 @@ def _jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) -> Any:
 def _transpose(cts: Any, x: Any, indices: Any, *, dimension_numbers: Any, mode: Any,
                indices_are_sorted: bool, unique_indices: bool, **_: Any) -> Any:  # fmt: skip
     n = dimension_numbers
-    zeros = filled(x.aval.shape, 0, cts[0].aval.dtype)
+    zeros = table.fill(x.aval.shape, 0, cts[0].aval.dtype)
     x_bar = bind(
         "scatter_add", zeros, indices, cts[0],
         dimension_numbers=index_modes.ScatterDimensionNumbers(*n),

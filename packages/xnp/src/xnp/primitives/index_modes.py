@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import xtree
-from xnp.primitives.table import bind, reshaped, scalar_like
+from xnp.primitives.table import bind, reshape, scalar_like
 from xprim import EAGER, Array, ConcreteArray, as_array, dtypes, get_primitive, source
 from xprim.avals import SymbolicSize
 from xprim.config import values as options
@@ -241,14 +241,14 @@ def _check_known(
 
 def _check_in_program(array: Any, axis: int, shape: tuple[int, ...], low: int, high: int) -> None:
     size = shape[axis]
-    flat = reshaped(array, (array.aval.size,))
+    flat = reshape(array, (array.aval.size,))
     ends = dtypes.iinfo(flat.aval.dtype)
     holds = bind("le", flat, scalar_like(flat, min(high, int(ends.max))))
     if not dtypes.is_unsigned_integer(flat.aval.dtype):
         above = bind("ge", flat, scalar_like(flat, max(low, int(ends.min))))
         holds = bind("and", holds, above)
     place = bind("argmin", holds, axes=(0,), index_dtype=dtypes.int32)
-    first = reshaped(bind("dynamic_slice", flat, place, slice_sizes=(1,)), ())
+    first = reshape(bind("dynamic_slice", flat, place, slice_sizes=(1,)), ())
     site = IndexSite(
         "index",
         f"index: {{}} is out of bounds for axis {axis} with size {size}.\n"

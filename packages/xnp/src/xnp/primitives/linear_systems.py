@@ -32,20 +32,19 @@ from xnp.primitives.svd import svd_p
 from xnp.primitives.table import (
     add,
     bind,
-    broadcasted,
-    concatenated,
-    converted,
+    broadcast_to,
+    convert,
     div,
-    filled,
+    fill,
     iota,
+    join,
     mul,
     neg,
-    reshaped,
-    scaled,
-    selected,
-    sliced,
+    scale_by,
+    select,
+    slice_dim,
     sub,
-    summed,
+    sum_axes,
 )
 from xprim import (
     ZERO,
@@ -362,24 +361,24 @@ def _of_few_rows(dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
     last, count = d.aval.ndim - 1, b.aval.shape[-1]
     if d.aval.shape[-1] == 1:
         return [_divide(b, d)]
-    d0, d1 = [sliced(d, last, i, i + 1) for i in (0, 1)]
-    above, below = sliced(du, last, 0, 1), sliced(dl, last, 1, 2)
-    b0, b1 = [sliced(b, last, i, i + 1) for i in (0, 1)]
+    d0, d1 = [slice_dim(d, last, i, i + 1) for i in (0, 1)]
+    above, below = slice_dim(du, last, 0, 1), slice_dim(dl, last, 1, 2)
+    b0, b1 = [slice_dim(b, last, i, i + 1) for i in (0, 1)]
     swap = bind("lt", bind("abs", d0), bind("abs", below))
     wide = as_columns(swap, count)
-    pivot, rest = selected(swap, below, d0), selected(swap, d0, below)
-    beside, corner = selected(swap, d1, above), selected(swap, above, d1)
-    b0, b1 = selected(wide, b1, b0), selected(wide, b0, b1)
+    pivot, rest = select(swap, below, d0), select(swap, d0, below)
+    beside, corner = select(swap, d1, above), select(swap, above, d1)
+    b0, b1 = select(wide, b1, b0), select(wide, b0, b1)
     factor = div(rest, pivot)
     x1 = _divide(sub(b1, mul(as_columns(factor, count), b0)), sub(corner, mul(factor, beside)))
     x0 = _divide(sub(b0, mul(as_columns(beside, count), x1)), pivot)
-    return [concatenated([x0, x1], last)]
+    return [join([x0, x1], last)]
 
 
 def _divide(x: Any, pivot: Any) -> Any:
     """Return x / pivot, and NaN where the pivot is zero."""
-    regular = bind("ne", pivot, filled(pivot.aval.shape, 0, pivot.aval.dtype))
-    pivot = selected(regular, pivot, filled(pivot.aval.shape, np.nan, pivot.aval.dtype))
+    regular = bind("ne", pivot, fill(pivot.aval.shape, 0, pivot.aval.dtype))
+    pivot = select(regular, pivot, fill(pivot.aval.shape, np.nan, pivot.aval.dtype))
     return div(x, as_columns(pivot, x.aval.shape[-1]))
 
 
@@ -415,10 +414,10 @@ def _move(x: Any, step: int, dim: int) -> Any:
     n = x.aval.shape[dim]
     shape = list(x.aval.shape)
     shape[dim] = min(1, n)
-    none = filled(shape, 0, x.aval.dtype)
+    none = fill(shape, 0, x.aval.dtype)
     if step > 0:
-        return concatenated([sliced(x, dim, min(1, n), n), none], dim)
-    return concatenated([none, sliced(x, dim, 0, max(n - 1, 0))], dim)
+        return join([slice_dim(x, dim, min(1, n), n), none], dim)
+    return join([none, slice_dim(x, dim, 0, max(n - 1, 0))], dim)
 
 
 def _tridiagonal_solve_transpose(cts: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> Any:
@@ -709,12 +708,12 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
         return outs, zeros
     *batch, m, n = a.aval.shape
     k, last, dtype = min(m, n), a.aval.ndim - 1, a.aval.dtype
-    lower = add(_pad_zeros(tril(sliced(factors, last, 0, k), -1), last, m),
+    lower = add(_pad_zeros(tril(slice_dim(factors, last, 0, k), -1), last, m),
                 eye((*batch, m, m), dtype))  # fmt: skip
-    upper = _pad_zeros(triu(sliced(factors, last - 1, 0, k)), last - 1, n)
+    upper = _pad_zeros(triu(slice_dim(factors, last - 1, 0, k)), last - 1, n)
     if n > k:
         corner = triu(eye((*batch, n, n), dtype))
-        upper = add(upper, _pad_zeros(sliced(corner, last - 1, k, n), last - 1, n, front=True))
+        upper = add(upper, _pad_zeros(slice_dim(corner, last - 1, k, n), last - 1, n, front=True))
     x = solved(lower, matmul(row_selector(permutation, dtype), a_dot), lower=True,
                unit_diagonal=True)  # fmt: skip
     # upper(X) U = upper(L^-1 P dA - strictly-lower(X) U); where m <= n, the strictly lower part of
@@ -728,10 +727,10 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
 def _ones_for_zero_pivots(upper: Any, k: int) -> Any:
     """Return a matrix that adds one to the k-th pivot of U where it is zero."""
     shape, last = upper.aval.shape, upper.aval.ndim - 1
-    is_last = bind("eq", iota(shape, last), filled(shape, k - 1, np.dtype("int32")))
+    is_last = bind("eq", iota(shape, last), fill(shape, k - 1, np.dtype("int32")))
     here = bind("and", bind("and", matrices.compared(shape, "eq"), is_last),
-                bind("eq", upper, filled(shape, 0, upper.aval.dtype)))  # fmt: skip
-    return converted(here, upper.aval.dtype)
+                bind("eq", upper, fill(shape, 0, upper.aval.dtype)))  # fmt: skip
+    return convert(here, upper.aval.dtype)
 
 
 def _pad_zeros(x: Any, dim: int, size: int, *, front: bool = False) -> Any:
@@ -741,8 +740,8 @@ def _pad_zeros(x: Any, dim: int, size: int, *, front: bool = False) -> Any:
         return x
     shape = list(x.aval.shape)
     shape[dim] = missing
-    zeros = filled(shape, 0, x.aval.dtype)
-    return concatenated([zeros, x] if front else [x, zeros], dim)
+    zeros = fill(shape, 0, x.aval.dtype)
+    return join([zeros, x] if front else [x, zeros], dim)
 
 
 def row_selector(permutation: Any, dtype: Any) -> Any:
@@ -750,8 +749,8 @@ def row_selector(permutation: Any, dtype: Any) -> Any:
     n = permutation.aval.ndim
     m = permutation.aval.shape[-1]
     shape = (*permutation.aval.shape, m)
-    rows = broadcasted(permutation, shape, tuple(range(n)))
-    return converted(bind("eq", rows, iota(shape, n)), dtype)
+    rows = broadcast_to(permutation, shape, tuple(range(n)))
+    return convert(bind("eq", rows, iota(shape, n)), dtype)
 
 
 lu_p: Primitive = Primitive(
@@ -887,7 +886,7 @@ def pivots_of(x: Any) -> tuple[Any, Any]:
     factors, pivots, _ = lu_p.bind(x)
     shape, last, dtype = pivots.aval.shape, pivots.aval.ndim - 1, x.aval.dtype
     exchanged = bind("ne", pivots, iota(shape, last))
-    signs = sub(filled(shape, 1, dtype), scaled(converted(exchanged, dtype), 2))
+    signs = sub(fill(shape, 1, dtype), scale_by(convert(exchanged, dtype), 2))
     return _product(signs), diagonal(factors)
 
 
@@ -929,7 +928,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
 
 def _inner(x: Any, y: Any) -> Any:
     n = x.aval.ndim
-    return summed(mul(x, y), (n - 2, n - 1))
+    return sum_axes(mul(x, y), (n - 2, n - 1))
 
 
 det_p: Primitive = Primitive(
@@ -973,7 +972,7 @@ def _stablehlo_cofactors(b: Builder, operands: Any, avals_in: Any, avals_out: An
 def _by_values(a: Any) -> Any:
     s, u, vh = _decompose(a)
     before, after = _before_and_after(s)
-    rows = as_rows(converted(mul(before, after), a.aval.dtype), s.aval.shape[-1])
+    rows = as_rows(convert(mul(before, after), a.aval.dtype), s.aval.shape[-1])
     return _turn(mul(u, rows), vh, det_p.bind(matmul(u, vh))[0])
 
 
@@ -985,15 +984,15 @@ def _turn(x: Any, vh: Any, sign: Any) -> Any:
     """Return the conjugate of x V^H, times a sign (a phase) for each matrix."""
     found = conj(matmul(x, vh))
     shape = found.aval.shape
-    return mul(found, broadcasted(sign, shape, tuple(range(len(shape) - 2))))
+    return mul(found, broadcast_to(sign, shape, tuple(range(len(shape) - 2))))
 
 
 def _before_and_after(s: Any) -> tuple[Any, Any]:
     """Return for each i the products of all s_k with k < i, and of those with k > i."""
     last, n = s.aval.ndim - 1, s.aval.shape[-1]
-    ones = filled((*s.aval.shape[:-1], 1), 1, s.aval.dtype)
-    before = concatenated([ones, sliced(s, last, 0, n - 1)], last)
-    after = concatenated([sliced(s, last, 1, n), ones], last)
+    ones = fill((*s.aval.shape[:-1], 1), 1, s.aval.dtype)
+    before = join([ones, slice_dim(s, last, 0, n - 1)], last)
+    after = join([slice_dim(s, last, 1, n), ones], last)
     return (bind("cumprod", before, axis=last, reverse=False),
             bind("cumprod", after, axis=last, reverse=True))  # fmt: skip
 
@@ -1025,20 +1024,7 @@ def _rotate_back(adjugate: Any, u: Any, vh: Any) -> Any:
     """Return the cofactors of A from the adjugate of B: tr(V adj(B) U^H dA) det(U V^H)."""
     found = _by_shared(mt(_by_shared(adjugate, adjoint(u))), conj(vh))
     sign = det_p.bind(matmul(u, vh))[0]
-    shape = found.aval.shape
-    last = len(shape) - 2
-    return mul(found, broadcasted(sign, shape, range(last - sign.aval.ndim, last)))
-
-
-def _by_shared(x: Any, y: Any) -> Any:
-    """Return x y, where all matrices before those of `y` share these: as rows of one product."""
-    shape, shared = x.aval.shape, y.aval.shape
-    if len(shape) == len(shared):
-        return matmul(x, y)
-    if len(shared) == 2:
-        rows = reshaped(x, (math.prod(shape[:-1]), shape[-1]))
-        return reshaped(matmul(rows, y), shape)
-    return matmul(x, broadcasted(y, shape, range(len(shape) - len(shared), len(shape))))
+    return outs, (mul(mt(dot), broadcast_to(sign, dot.aval.shape, tuple(range(s.aval.ndim - 1)))),)
 
 
 def _adjugate_dot(b: Any, f: Any, s: Any) -> Any:
@@ -1046,11 +1032,11 @@ def _adjugate_dot(b: Any, f: Any, s: Any) -> Any:
     shape, dtype = b.aval.shape, b.aval.dtype
     count, n = min(_SMALL_VALUES, shape[-1]), shape[-1]
     small, vanishes = _small_values(s, count)
-    p, one = [converted(x, dtype) for x in (small, filled(small.aval.shape, 1, small.aval.dtype))]
+    p, one = [convert(x, dtype) for x in (small, fill(small.aval.shape, 1, small.aval.dtype))]
     rest = sub(one, p)
     regular = mul(as_columns(rest, n), as_rows(rest, n))
     unit = eye(shape, dtype)
-    filler = mul(unit, as_rows(add(p, converted(vanishes, dtype)), n))
+    filler = mul(unit, as_rows(add(p, convert(vanishes, dtype)), n))
     r = add(mul(regular, b), filler)
     inverse = mul(regular, solve_system(r, unit))
     q = mul(as_columns(p, n), sub(unit, matmul(b, inverse)))
@@ -1059,9 +1045,9 @@ def _adjugate_dot(b: Any, f: Any, s: Any) -> Any:
     x, x_dot = matmul(q, mul(b, as_rows(p, n))), matmul(qf, t)
     e, e_dot, y, y_dot = _symmetric_functions(x, x_dot, p, small, count)
     # of det R (e N + T Y Q); det R is 0 where more values vanish than are taken for small
-    alive = sub(filled(s.aval.shape[:-1], 1, s.aval.dtype),
+    alive = sub(fill(s.aval.shape[:-1], 1, s.aval.dtype),
                 bind("reduce_max", vanishes, axes=(s.aval.ndim - 1,)))  # fmt: skip
-    det = mul(det_p.bind(r)[0], converted(alive, dtype))
+    det = mul(det_p.bind(r)[0], convert(alive, dtype))
     inner = matmul(t, matmul(y, q))
     total = _times(e_dot, inverse)
     total = sub(total, _times(e, matmul(nf, inverse)))
@@ -1078,9 +1064,9 @@ def _small_values(s: Any, count: int) -> tuple[Any, Any]:
     largest = bind("reduce_max", s, axes=(last,))
     masks = []
     for bound, compare in ((unit**0.2, "ge"), (8 * n * unit, "lt")):
-        least = broadcasted(scaled(largest, bound), shape, tuple(range(last)))
-        place = bind(compare, iota(shape, last), filled(shape, n - count, dtypes.int32))
-        masks.append(converted(bind("and", bind("le", s, least), place), s.aval.dtype))
+        least = broadcast_to(scale_by(largest, bound), shape, tuple(range(last)))
+        place = bind(compare, iota(shape, last), fill(shape, n - count, dtypes.int32))
+        masks.append(convert(bind("and", bind("le", s, least), place), s.aval.dtype))
     return masks[0], masks[1]
 
 
@@ -1089,10 +1075,10 @@ def _symmetric_functions(
 ) -> tuple[Any, Any, Any, Any]:
     """Return e_r, its tangent, Y_r and its tangent, for r the number of small values."""
     shape, dtype = x.aval.shape, x.aval.dtype
-    rank = summed(small, (small.aval.ndim - 1,))
+    rank = sum_axes(small, (small.aval.ndim - 1,))
     project = mul(eye(shape, dtype), as_rows(p, shape[-1]))
-    e, e_dot = filled(rank.aval.shape, 1, dtype), filled(rank.aval.shape, 0, dtype)
-    y = y_dot = filled(shape, 0, dtype)
+    e, e_dot = fill(rank.aval.shape, 1, dtype), fill(rank.aval.shape, 0, dtype)
+    y = y_dot = fill(shape, 0, dtype)
     results: list[Any] = []
     for k in range(count + 1):
         if k:
@@ -1100,8 +1086,8 @@ def _symmetric_functions(
                 sub(_times(e, project), matmul(x, y)),
                 sub(_times(e_dot, project), add(matmul(x_dot, y), matmul(x, y_dot))),
             )
-            e, e_dot = scaled(_trace(matmul(x, y)), 1 / k), _trace(matmul(x_dot, y))
-        chosen = converted(bind("eq", rank, filled(rank.aval.shape, k, rank.aval.dtype)), dtype)
+            e, e_dot = scale_by(_trace(matmul(x, y)), 1 / k), _trace(matmul(x_dot, y))
+        chosen = convert(bind("eq", rank, fill(rank.aval.shape, k, rank.aval.dtype)), dtype)
         terms = [mul(chosen, e), mul(chosen, e_dot), _times(chosen, y), _times(chosen, y_dot)]
         results = [add(*pair) for pair in zip(results, terms, strict=True)] if k else terms
     return results[0], results[1], results[2], results[3]
@@ -1109,11 +1095,11 @@ def _symmetric_functions(
 
 def _times(number: Any, x: Any) -> Any:
     """Return matrices times a number for each."""
-    return mul(broadcasted(number, x.aval.shape, tuple(range(number.aval.ndim))), x)
+    return mul(broadcast_to(number, x.aval.shape, tuple(range(number.aval.ndim))), x)
 
 
 def _trace(x: Any) -> Any:
-    return summed(diagonal(x), (x.aval.ndim - 2,))
+    return sum_axes(diagonal(x), (x.aval.ndim - 2,))
 
 
 cofactors_p: Primitive = Primitive(

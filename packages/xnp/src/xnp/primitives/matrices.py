@@ -12,7 +12,7 @@ import numpy as np
 
 from xnp.primitives import table
 from xnp.primitives.precision import Precision
-from xnp.primitives.table import bind, broadcasted, filled, iota, item, mul, selected, stacked
+from xnp.primitives.table import bind, broadcast_to, fill, iota, item, mul, select, stack_first
 from xprim import (
     Primitive,
     ShapedArray,
@@ -93,9 +93,9 @@ def matrix_batch_of_sides(primitive: Callable[[], Primitive]) -> Callable[..., A
         at = sides.aval.ndim - (2 if is_left else 3)
         moved = axis.move(sides, dim, at)
         shape = moved.aval.shape
-        joined = table.reshaped(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
+        joined = table.reshape(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
         (out,) = primitive().bind(*matrices, joined, **params)
-        return (table.reshaped(out, shape),), (at,)
+        return (table.reshape(out, shape),), (at,)
 
     return batch_rule
 
@@ -138,18 +138,18 @@ def compared(shape: tuple[int, ...], name: str, k: int = 0) -> Any:
 def tril(x: Any, k: int = 0) -> Any:
     """Return the lower triangle up to diagonal k, zeros above."""
     shape = x.aval.shape
-    return selected(compared(shape, "ge", k), x, filled(shape, 0, x.aval.dtype))
+    return select(compared(shape, "ge", k), x, fill(shape, 0, x.aval.dtype))
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """Return the upper triangle from diagonal k on, zeros below."""
     shape = x.aval.shape
-    return selected(compared(shape, "le", k), x, filled(shape, 0, x.aval.dtype))
+    return select(compared(shape, "le", k), x, fill(shape, 0, x.aval.dtype))
 
 
 def eye(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return identity matrices (of any shape of matrices)."""
-    return table.converted(compared(shape, "eq"), dtype)
+    return table.convert(compared(shape, "eq"), dtype)
 
 
 def lower_half(x: Any) -> Any:
@@ -158,7 +158,7 @@ def lower_half(x: Any) -> Any:
     For any x, `h + adjoint(h)` of the result h is the Hermitian matrix with that lower triangle.
     """
     shape, dtype = x.aval.shape, x.aval.dtype
-    below = table.converted(compared(shape, "gt"), dtype)
+    below = table.convert(compared(shape, "gt"), dtype)
     half = mul(eye(shape, dtype), scalar_array(0.5, dtype))
     return mul(x, bind("add", below, half))
 
@@ -174,13 +174,13 @@ def as_rows(v: Any, count: int) -> Any:
     """Repeat vectors as all rows of matrices of `count` rows: the result at (i, j) is v[j]."""
     n = v.aval.ndim
     shape = (*v.aval.shape[:-1], count, v.aval.shape[-1])
-    return broadcasted(v, shape, (*range(n - 1), n))
+    return broadcast_to(v, shape, (*range(n - 1), n))
 
 
 def as_columns(v: Any, count: int) -> Any:
     """Repeat vectors as all columns of matrices of `count` columns: at (i, j) stands v[i]."""
     n = v.aval.ndim
-    return broadcasted(v, (*v.aval.shape, count), tuple(range(n)))
+    return broadcast_to(v, (*v.aval.shape, count), tuple(range(n)))
 
 
 def real(x: Any) -> Any:
@@ -262,22 +262,22 @@ def _traced(step: Callable[..., Any], key: tuple[Any, ...], avals: tuple[ShapedA
 
 def _batch_last(x: Any) -> Any:
     """Return matrices (*batch, rows, columns) as (rows, columns, *batch)."""
-    return table.transposed(x, (x.aval.ndim - 2, x.aval.ndim - 1, *range(x.aval.ndim - 2)))
+    return table.permute(x, (x.aval.ndim - 2, x.aval.ndim - 1, *range(x.aval.ndim - 2)))
 
 
 def _batch_first(x: Any, dims: int) -> Any:
     """Return arrays of so many dimensions, which are the first ones, with their batch first."""
-    return table.transposed(x, (*range(dims, x.aval.ndim), *range(dims)))
+    return table.permute(x, (*range(dims, x.aval.ndim), *range(dims)))
 
 
 def _along(entry: Any, like: Any) -> Any:
     """Repeat (*dims) over the first dimension of an array (n, *dims)."""
-    return broadcasted(entry, like.aval.shape, range(1, like.aval.ndim))
+    return broadcast_to(entry, like.aval.shape, range(1, like.aval.ndim))
 
 
 def _over_columns(x: Any, like: Any) -> Any:
     """Repeat (rows, *batch) over the columns of an array (rows, columns, *batch)."""
-    return broadcasted(x, like.aval.shape, (0, *range(2, like.aval.ndim)))
+    return broadcast_to(x, like.aval.shape, (0, *range(2, like.aval.ndim)))
 
 
 def _outer(column: Any, row: Any, like: Any) -> Any:
@@ -288,13 +288,13 @@ def _outer(column: Any, row: Any, like: Any) -> Any:
 def _with_column(x: Any, j: int, column: Any, later: Any) -> Any:
     """Return x with another column j, and the columns after it of another array."""
     place = iota(x.aval.shape, 1)
-    at = filled(place.aval.shape, j, dtypes.int32)
-    found = selected(bind("gt", place, at), later, x)
-    return selected(bind("eq", place, at), _over_columns(column, x), found)
+    at = fill(place.aval.shape, j, dtypes.int32)
+    found = select(bind("gt", place, at), later, x)
+    return select(bind("eq", place, at), _over_columns(column, x), found)
 
 
 def _equals(x: Any, number: int) -> Any:
-    return bind("eq", x, filled(x.aval.shape, number, x.aval.dtype))
+    return bind("eq", x, fill(x.aval.shape, number, x.aval.dtype))
 
 
 # ---------------------------------------------------------------------------------- elimination
@@ -319,31 +319,31 @@ def _clear_column(j: int, x: Any) -> list[Any]:
     n = x.aval.shape[0]
     first = item(x, j)
     best = bind("abs", item(first, j))
-    pivot = filled(best.aval.shape, j, dtypes.int32)
+    pivot = fill(best.aval.shape, j, dtypes.int32)
     for i in range(j + 1, n):
         size = bind("abs", item(item(x, i), j))
         is_greater = bind("gt", size, best)
-        best = selected(is_greater, size, best)
-        pivot = selected(is_greater, filled(pivot.aval.shape, i, dtypes.int32), pivot)
+        best = select(is_greater, size, best)
+        pivot = select(is_greater, fill(pivot.aval.shape, i, dtypes.int32), pivot)
     top = first
     for i in range(j + 1, n):
-        top = selected(_along(_equals(pivot, i), first), item(x, i), top)
+        top = select(_along(_equals(pivot, i), first), item(x, i), top)
 
-    below = table.sliced(x, 0, j + 1, n)
+    below = table.slice_dim(x, 0, j + 1, n)
     column = item(below, j, 1)
     number = iota(column.aval.shape, 0)
-    offset = filled(column.aval.shape, j + 1, dtypes.int32)
+    offset = fill(column.aval.shape, j + 1, dtypes.int32)
     is_pivot = bind("eq", bind("add", number, offset), _along(pivot, column))
-    below = selected(_over_columns(is_pivot, below), _along(first, below), below)
+    below = select(_over_columns(is_pivot, below), _along(first, below), below)
     column, divisor = item(below, j, 1), _along(item(top, j), column)
-    factor = selected(_equals(divisor, 0), column, table.div(column, divisor))
+    factor = select(_equals(divisor, 0), column, table.div(column, divisor))
     changed = _with_column(below, j, factor, table.sub(below, _outer(factor, top, below)))
     parts = [
-        *([table.sliced(x, 0, 0, j)] if j else []),
-        table.reshaped(top, (1, *top.aval.shape)),
+        *([table.slice_dim(x, 0, 0, j)] if j else []),
+        table.reshape(top, (1, *top.aval.shape)),
         changed,
     ]
-    return [table.concatenated(parts, 0), pivot]
+    return [table.join(parts, 0), pivot]
 
 
 def lu(b: Builder, operands: Values) -> Values:
@@ -355,23 +355,23 @@ def lu(b: Builder, operands: Values) -> Values:
 
 def _pack(*matrices: Any) -> list[Any]:
     """Return matrices side by side, their batch innermost."""
-    return [_batch_last(table.concatenated(matrices, matrices[0].aval.ndim - 1))]
+    return [_batch_last(table.join(matrices, matrices[0].aval.ndim - 1))]
 
 
 def _lu_results(count: int, x: Any, *pivots: Any) -> list[Any]:
     rows, *_ = x.aval.shape
     batch = x.aval.shape[2:]
     # the last row of a square matrix has none to be exchanged with
-    found = [*pivots, *[filled(batch, j, dtypes.int32) for j in range(len(pivots), count)]]
-    order = [filled(batch, i, dtypes.int32) for i in range(rows)]
+    found = [*pivots, *[fill(batch, j, dtypes.int32) for j in range(len(pivots), count)]]
+    order = [fill(batch, i, dtypes.int32) for i in range(rows)]
     for j, pivot in enumerate(pivots):
         top = order[j]
         for i in range(j + 1, rows):
             is_pivot = _equals(pivot, i)
-            top = selected(is_pivot, order[i], top)
-            order[i] = selected(is_pivot, order[j], order[i])
+            top = select(is_pivot, order[i], top)
+            order[i] = select(is_pivot, order[j], order[i])
         order[j] = top
-    return [_batch_first(x, 2), _batch_first(stacked(found), 1), _batch_first(stacked(order), 1)]
+    return [_batch_first(x, 2), *[_batch_first(stack_first(each), 1) for each in (found, order)]]
 
 
 def solve(b: Builder, operands: Values) -> Values:
@@ -385,8 +385,8 @@ def _solution(n: int, x: Any) -> list[Any]:
     """Return the solution for what elimination has left: triangular factors and right sides."""
     rows = [item(x, i) for i in range(n)]
     entries = [[item(row, j) for j in range(n)] for row in rows]
-    right = [table.sliced(row, 0, n, row.aval.shape[0]) for row in rows]
-    return [_batch_first(stacked(_substitute(entries, right, lower=False, unit=False)), 2)]
+    right = [table.slice_dim(row, 0, n, row.aval.shape[0]) for row in rows]
+    return [_batch_first(stack_first(_substitute(entries, right, lower=False, unit=False)), 2)]
 
 
 # ------------------------------------------------------------------------------------ triangles
@@ -420,9 +420,9 @@ def _triangular_solution(
     entries = [[item(item(a, i), j) for j in range(n)] for i in range(n)]
     if transpose_a == left_side:
         entries, lower = [list(column) for column in zip(*entries, strict=True)], not lower
-    x = stacked(_substitute(entries, right, lower=lower, unit=unit))
+    x = stack_first(_substitute(entries, right, lower=lower, unit=unit))
     if not left_side:
-        x = table.transposed(x, (1, 0, *range(2, x.aval.ndim)))
+        x = table.permute(x, (1, 0, *range(2, x.aval.ndim)))
     return [_batch_first(x, 2)]
 
 
@@ -447,9 +447,9 @@ def _lower_factor(x: Any) -> list[Any]:
     is_definite: Any = None
     for j in range(shape[0]):
         pivot = item(item(x, j), j)  # the root of a number below zero is NaN
-        is_positive = bind("gt", pivot, filled(pivot.aval.shape, 0, dtype))
+        is_positive = bind("gt", pivot, fill(pivot.aval.shape, 0, dtype))
         is_definite = is_positive if j == 0 else bind("and", is_definite, is_positive)
-    mask = broadcasted(is_definite, shape, range(2, len(shape)))
-    shown = selected(mask, x, filled(shape, float("nan"), dtype))
+    mask = broadcast_to(is_definite, shape, range(2, len(shape)))
+    shown = select(mask, x, fill(shape, float("nan"), dtype))
     is_lower = bind("ge", iota(shape, 0), iota(shape, 1))
-    return [_batch_first(selected(is_lower, shown, filled(shape, 0, dtype)), 2)]
+    return [_batch_first(select(is_lower, shown, fill(shape, 0, dtype)), 2)]

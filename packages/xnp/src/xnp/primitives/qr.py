@@ -11,7 +11,7 @@ from xnp import lax
 from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
 from xnp.primitives.matrices import adjoint, as_columns, as_rows, checked, conj, eye, matmul, triu
-from xnp.primitives.table import add, concatenated, mul, neg, scalar_like, selected, sliced, sub
+from xnp.primitives.table import add, join, mul, neg, scalar_like, select, slice_dim, sub
 from xprim import Array, Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder, by_platform
 from xprim.errors import MissingRuleError, message
@@ -88,7 +88,7 @@ def host_product(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
 
 def _vectors(a: Any, k: int, diagonal: bool = True) -> Any:
     """Return V, or its tangent, which has no ones on the diagonal."""
-    below = matrices.tril(sliced(a, a.aval.ndim - 1, 0, k), -1)
+    below = matrices.tril(slice_dim(a, a.aval.ndim - 1, 0, k), -1)
     return add(below, eye(below.aval.shape, below.aval.dtype)) if diagonal else below
 
 
@@ -174,15 +174,13 @@ def column_order(x: Any) -> Array:
         rest, place = state  # place: where each column stands in the order
         lengths = _squares(rest)
         waiting = lax.ge(place, k)
-        lengths = selected(waiting, lengths, lax.full_like(lengths, -1.0))
+        lengths = select(waiting, lengths, lax.full_like(lengths, -1.0))
         chosen = lax.argmax(lengths, len(batch), dtypes.int32)
         is_chosen = lax.eq(columns, lax.broadcast_in_dim(chosen, (*batch, n), _dims(batch)))
-        left = _column_pivots_sum(selected(is_chosen, place, lax.full_like(place, 0)))
+        left = _column_pivots_sum(select(is_chosen, place, lax.full_like(place, 0)))
         left = lax.broadcast_in_dim(left, (*batch, n), _dims(batch))
-        place = selected(
-            is_chosen, lax.full_like(place, k), selected(lax.eq(place, k), left, place)
-        )
-        pivot = _column_pivots_sum(selected(as_rows(is_chosen, m), rest, lax.full_like(rest, 0)))
+        place = select(is_chosen, lax.full_like(place, k), select(lax.eq(place, k), left, place))
+        pivot = _column_pivots_sum(select(as_rows(is_chosen, m), rest, lax.full_like(rest, 0)))
         return _without(_without(rest, pivot), pivot), place
 
     first, end = np.int32(0), np.int32(min(m, n))  # the dtype of `columns`, whatever the default
@@ -191,7 +189,7 @@ def column_order(x: Any) -> Array:
         as_rows(place, n), lax.broadcasted_iota(dtypes.int32, (*batch, n, n), len(batch))
     )
     zeros = lax.full((*batch, n, n), 0, dtypes.int32)
-    return _column_pivots_sum(selected(stands, as_rows(columns, n), zeros))
+    return _column_pivots_sum(select(stands, as_rows(columns, n), zeros))
 
 
 def columns_at(x: Any, order: Any) -> Array:
@@ -223,7 +221,7 @@ def _without(rest: Any, pivot: Any) -> Any:
     along = lax.reduce_sum(lax.mul(conj(column), rest), (rest.ndim - 2,))
     square = lax.convert_element_type(_squares(column), rest.dtype)
     nonzero = lax.ne(square, lax.full_like(square, 0))
-    share = lax.div(along, selected(nonzero, square, lax.full_like(square, 1)))
+    share = lax.div(along, select(nonzero, square, lax.full_like(square, 1)))
     return lax.sub(rest, lax.mul(column, as_rows(share, m)))
 
 
@@ -470,11 +468,11 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool) -> Any:
         ))  # fmt: skip
     q, r = outs
     last, k = a.aval.ndim - 1, min(m, n)
-    q_dot, r_dot = _tall_jvp(q, sliced(r, last, 0, k), sliced(a_dot, last, 0, k))
+    q_dot, r_dot = _tall_jvp(q, slice_dim(r, last, 0, k), slice_dim(a_dot, last, 0, k))
     if n > m:
-        rest = sliced(a_dot, last, k, n)
-        r_rest = matmul(adjoint(q), sub(rest, matmul(q_dot, sliced(r, last, k, n))))
-        r_dot = concatenated([r_dot, r_rest], last)
+        rest = slice_dim(a_dot, last, k, n)
+        r_rest = matmul(adjoint(q), sub(rest, matmul(q_dot, slice_dim(r, last, k, n))))
+        r_dot = join([r_dot, r_rest], last)
     return outs, (q_dot, r_dot)
 
 

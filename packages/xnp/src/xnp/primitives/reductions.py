@@ -11,7 +11,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs, table
 from xnp.primitives.lowering_text import WIDER, compared, is_split, upcast
-from xnp.primitives.table import NATIVE, add, bind, broadcasted, concatenated, mul, reshaped, sliced
+from xnp.primitives.table import NATIVE, add, bind, broadcast_to, join, mul, reshape, slice_dim
 from xprim import ZERO, ClosedJaxpr, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder, JVPHandle, is_in_loop, outline
 from xprim.errors import MissingRuleError, message
@@ -136,8 +136,8 @@ def _reduce_bytes(name: str, combine: str, x: Any, axes: tuple[int, ...]) -> Any
     XLA writes a tree of three kernels for booleans. A loop without calls stays one kernel.
     """
     extreme = "reduce_max" if name == "reduce_or" else "reduce_min"
-    found = bind(extreme, table.converted(x, dtypes.int8), axes=axes)
-    return table.converted(found, dtypes.bool_)
+    found = bind(extreme, table.convert(x, dtypes.int8), axes=axes)
+    return table.convert(found, dtypes.bool_)
 
 
 def _reduce_slices(name: str, combine: str, x: Any, axes: tuple[int, ...]) -> Any:
@@ -145,9 +145,9 @@ def _reduce_slices(name: str, combine: str, x: Any, axes: tuple[int, ...]) -> An
     first = _first_of_last_run(x.aval.ndim, axes)
     size = math.prod(x.aval.shape[first:])
     width = -(-size // _SLICES)
-    x = reshaped(x, (*x.aval.shape[:first], size))
+    x = reshape(x, (*x.aval.shape[:first], size))
     starts = [min(i * width, size - width) for i in range(_SLICES)]
-    parts = [sliced(x, first, start, start + width) for start in starts]
+    parts = [slice_dim(x, first, start, start + width) for start in starts]
     while len(parts) > 1:
         parts = [bind(combine, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     return bind(name, parts[0], axes=tuple([d for d in axes if d <= first]))
@@ -161,12 +161,12 @@ def _reduce_rows(name: str, combine: str, x: Any, axes: tuple[int, ...]) -> Any:
     first = _first_of_last_run(x.aval.ndim, axes)
     before, size = x.aval.shape[:first], math.prod(x.aval.shape[first:])
     width = size // _ROWS
-    x = reshaped(x, (*before, size))
-    matrix = reshaped(sliced(x, first, 0, _ROWS * width), (*before, _ROWS, width))
+    x = reshape(x, (*before, size))
+    matrix = reshape(slice_dim(x, first, 0, _ROWS * width), (*before, _ROWS, width))
     axes = tuple([d for d in axes if d <= first])
     result = bind(name, bind(name, matrix, axes=(first,)), axes=axes)
     if size % _ROWS:
-        rest = bind(name, sliced(x, first, _ROWS * width, size), axes=axes)
+        rest = bind(name, slice_dim(x, first, _ROWS * width, size), axes=axes)
         result = bind(combine, result, rest)
     return result
 
@@ -382,7 +382,7 @@ def all_ones(dtype: np.dtype[Any]) -> Any:
 
 def _sum_transpose(cts: Any, x: Any, *, axes: Any) -> Any:
     kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
-    return (broadcasted(cts[0], x.aval.shape, kept),)
+    return (broadcast_to(cts[0], x.aval.shape, kept),)
 
 
 def reduce_axis_last(x: Any, axes: tuple[int, ...]) -> Any:
@@ -392,7 +392,7 @@ def reduce_axis_last(x: Any, axes: tuple[int, ...]) -> Any:
     count = 1
     for a in axes:
         count *= x.aval.shape[a]
-    return reshaped(table.transposed(x, [*kept, *axes]), [*shape, count])
+    return reshape(table.permute(x, [*kept, *axes]), [*shape, count])
 
 
 def neighbours(x: Any) -> tuple[Any, Any, list[Any]]:
@@ -402,8 +402,8 @@ def neighbours(x: Any) -> tuple[Any, Any, list[Any]]:
     """
     last, n = x.aval.ndim - 1, x.aval.shape[-1]
     paired = n - n % 2
-    rest = [sliced(x, last, paired, n)] if n % 2 else []
-    return sliced(x, last, 0, paired, 2), sliced(x, last, 1, paired, 2), rest
+    rest = [slice_dim(x, last, paired, n)] if n % 2 else []
+    return slice_dim(x, last, 0, paired, 2), slice_dim(x, last, 1, paired, 2), rest
 
 
 def _prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
@@ -416,14 +416,14 @@ def _prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
     out = outs[0].aval
     x, x_dot = reduce_axis_last(x, axes), reduce_axis_last(x_dot, axes)
     if x.aval.shape[-1] == 0:
-        return outs, (table.filled(out.shape, 0, out.dtype),)
+        return outs, (table.fill(out.shape, 0, out.dtype),)
     last = x.aval.ndim - 1
     while x.aval.shape[-1] > 1:
         a, b, rest = neighbours(x)
         a_dot, b_dot, rest_dot = neighbours(x_dot)
-        x_dot = concatenated([add(mul(a, b_dot), mul(a_dot, b)), *rest_dot], last)
-        x = concatenated([mul(a, b), *rest], last)
-    return outs, (reshaped(x_dot, out.shape),)
+        x_dot = join([add(mul(a, b_dot), mul(a_dot, b)), *rest_dot], last)
+        x = join([mul(a, b), *rest], last)
+    return outs, (reshape(x_dot, out.shape),)
 
 
 def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
@@ -435,14 +435,14 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         if type(x_dot) is Zero or not dtypes.is_inexact(y.aval.dtype):
             return outs, (Zero(y.aval.strong()),)
         if x.aval.size == 0:
-            return outs, (table.filled(y.aval.shape, 0, y.aval.dtype),)
+            return outs, (table.fill(y.aval.shape, 0, y.aval.dtype),)
         kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
-        equal = bind("eq", x, broadcasted(y, x.aval.shape, kept))
+        equal = bind("eq", x, broadcast_to(y, x.aval.shape, kept))
         chosen = bind("or", equal, bind("ne", x, x))
         # selected, not multiplied by 0: elements that are not chosen may have infinite derivatives
-        dots = table.selected(chosen, x_dot, table.filled(x.aval.shape, 0, x_dot.aval.dtype))
-        count = table.summed(table.converted(chosen, y.aval.dtype), axes)
-        return outs, (table.div(table.summed(dots, axes), count),)
+        dots = table.select(chosen, x_dot, table.fill(x.aval.shape, 0, x_dot.aval.dtype))
+        count = table.sum_axes(table.convert(chosen, y.aval.dtype), axes)
+        return outs, (table.div(table.sum_axes(dots, axes), count),)
 
     return jvp_rule
 
@@ -530,7 +530,7 @@ def _center(x: Any, axes: tuple[int, ...]) -> Any:
     kept = tuple([i for i in range(len(shape)) if i not in axes])
     count = table.scalar_like(x, math.prod([shape[a] for a in axes]))
     for _ in range(2):
-        x = table.sub(x, broadcasted(table.div(table.summed(x, axes), count), shape, kept))
+        x = table.sub(x, broadcast_to(table.div(table.sum_axes(x, axes), count), shape, kept))
     return x
 
 
@@ -648,7 +648,7 @@ def reduce_in_order(closed: ClosedJaxpr, operands: Any, inits: Any, dimensions: 
     shape = xs[0].aval.shape[:-1]
     while xs[0].aval.shape[-1] > BLOCK:
         xs = _join_blocks(closed, xs)
-    starts = [broadcasted(i, shape, tuple(range(i.aval.ndim))) for i in inits]
+    starts = [broadcast_to(i, shape, tuple(range(i.aval.ndim))) for i in inits]
     return _from_the_left(closed, starts, xs, 0)
 
 
@@ -657,12 +657,12 @@ def _join_blocks(closed: ClosedJaxpr, xs: Any) -> Any:
     shape, n = xs[0].aval.shape[:-1], xs[0].aval.shape[-1]
     last = len(shape)
     whole = n - n % BLOCK
-    blocks = [reshaped(sliced(x, last, 0, whole), (*shape, whole // BLOCK, BLOCK)) for x in xs]
+    blocks = [reshape(slice_dim(x, last, 0, whole), (*shape, whole // BLOCK, BLOCK)) for x in xs]
     joined = [_join_elements(closed, blocks)]
     if whole < n:
-        rest = _join_elements(closed, [sliced(x, last, whole, n) for x in xs])
-        joined.append([reshaped(y, (*shape, 1)) for y in rest])
-    return [concatenated(list(parts), last) for parts in zip(*joined, strict=True)]
+        rest = _join_elements(closed, [slice_dim(x, last, whole, n) for x in xs])
+        joined.append([reshape(y, (*shape, 1)) for y in rest])
+    return [join(list(parts), last) for parts in zip(*joined, strict=True)]
 
 
 def _join_elements(closed: ClosedJaxpr, xs: Any) -> Any:
@@ -674,7 +674,7 @@ def _from_the_left(closed: ClosedJaxpr, totals: Any, xs: Any, first: int) -> Any
     shape = xs[0].aval.shape[:-1]
     for k in range(first, xs[0].aval.shape[-1]):
         totals = _flat(closed, [*totals, *[_element(x, k) for x in xs]])
-        totals = [broadcasted(y, shape) for y in totals]
+        totals = [broadcast_to(y, shape) for y in totals]
     return totals
 
 
@@ -694,17 +694,17 @@ def _one_by_one(jaxpr: ClosedJaxpr, xs: Any, inits: Any) -> Any:
     """Reduce the last axis element after element, with a program of any kind."""
     shape, n = xs[0].aval.shape[:-1], xs[0].aval.shape[-1]
     size = xs[0].aval.size // n if n else 0
-    rows = [reshaped(x, (size * n,)) for x in xs]
+    rows = [reshape(x, (size * n,)) for x in xs]
     done = []
     for row in range(size):
         totals = list(inits)
         for i in range(row * n, row * n + n):
             elements = [table.item(x, i) for x in rows]
             totals = xprim.eval_closed(jaxpr, *totals, *elements)
-        done.append([reshaped(t, (1,)) for t in totals])
+        done.append([reshape(t, (1,)) for t in totals])
     if not done:
-        return tuple([broadcasted(i, shape) for i in inits])
-    return tuple([reshaped(concatenated(column, 0), shape) for column in zip(*done, strict=True)])
+        return tuple([broadcast_to(i, shape) for i in inits])
+    return tuple([reshape(join(column, 0), shape) for column in zip(*done, strict=True)])
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,

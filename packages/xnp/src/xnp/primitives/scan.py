@@ -11,7 +11,7 @@ import numpy as np
 import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.control_flow import derived, grown_mask, rearranged, split_at, traced
-from xnp.primitives.table import add, bind, broadcasted, converted, counting
+from xnp.primitives.table import add, bind, broadcast_to, convert, counting
 from xprim import (
     ClosedJaxpr,
     Linear,
@@ -859,13 +859,13 @@ def _choosing(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int) -> ClosedJaxp
     consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
 
     def stay(*args: Any) -> list[Any]:
-        ys = [reshard_as(broadcasted(xprim.scalar_array(0, a.dtype, a.weak_type), a.shape), a)
+        ys = [reshard_as(broadcast_to(xprim.scalar_array(0, a.dtype, a.weak_type), a.shape), a)
               for a in jaxpr.out_avals[num_carry:]]  # fmt: skip
         return [*args[num_consts : num_consts + num_carry], *ys]
 
     def step(stop: Any, *args: Any) -> Sequence[Any]:
         lead, (i, *elements) = split_at(args, num_consts + num_carry)
-        index = converted(bind("lt", i, stop), dtypes.int32)
+        index = convert(bind("lt", i, stop), dtypes.int32)
         branches = (traced(stay, jaxpr.in_avals), jaxpr)
         return xprim.get_primitive("cond").bind(
             index, *lead, *elements, branches=branches, batching="select"

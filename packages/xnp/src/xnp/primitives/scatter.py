@@ -18,7 +18,7 @@ from xnp.primitives.gather import GatherPlan, clipped, gather_p, inside, plan_of
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
 from xnp.primitives.reductions import reducer
 from xnp.primitives.shapes import shift_dims_for_batch
-from xnp.primitives.table import ANY, Kinds, bind, counting, filled, reshaped, selected
+from xnp.primitives.table import ANY, Kinds, bind, counting, reshape, select
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, linear_in, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
@@ -329,7 +329,7 @@ def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any 
     n = params["dimension_numbers"]
     mode = params["mode"]
     if 0 in x.aval.shape and 0 not in updates.shape:  # no window fits
-        return filled(updates.shape, fill, x.aval.dtype)
+        return table.fill(updates.shape, fill, x.aval.dtype)
     return bind(
         "gather", x, indices, dimension_numbers=gather_numbers(n),
         slice_sizes=window_sizes(x.aval.shape, updates.shape, n),
@@ -340,7 +340,7 @@ def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any 
 
 def add_into_zeros(shape: Any, indices: Any, updates: Any, params: Any) -> Any:
     """Add updates into zeros of a shape."""
-    zeros = filled(shape, 0, updates.aval.dtype)
+    zeros = table.fill(shape, 0, updates.aval.dtype)
     return bind("scatter_add", zeros, indices, updates, **params)
 
 
@@ -371,15 +371,15 @@ def _share(
     shape, small, dtype = x.aval.shape, updates.aval.shape, x.aval.dtype
     attained = _equal_or_nan(updates, gathered(out, indices, updates.aval, params))
     kept = _equal_or_nan(x, out)
-    zeros, ones = filled(shape, 0, dtype), filled(shape, 1, dtype)
-    small_zeros, small_ones = filled(small, 0, dtype), filled(small, 1, dtype)
-    hits = add_into_zeros(shape, indices, selected(attained, small_ones, small_zeros), params)
-    sharers = bind("add", hits, selected(kept, ones, zeros))
+    zeros, ones = table.fill(shape, 0, dtype), table.fill(shape, 1, dtype)
+    small_zeros, small_ones = table.fill(small, 0, dtype), table.fill(small, 1, dtype)
+    hits = add_into_zeros(shape, indices, select(attained, small_ones, small_zeros), params)
+    sharers = bind("add", hits, select(kept, ones, zeros))
     dot = None
     if type(x_dot) is not Zero:
-        dot = selected(kept, x_dot, zeros)
+        dot = select(kept, x_dot, zeros)
     if type(updates_dot) is not Zero:
-        added = add_into_zeros(shape, indices, selected(attained, updates_dot, small_zeros), params)
+        added = add_into_zeros(shape, indices, select(attained, updates_dot, small_zeros), params)
         dot = added if dot is None else bind("add", dot, added)
     return bind("div", dot, sharers)
 
@@ -408,20 +408,20 @@ def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         return outs, scatter_p.bind(_array(x_dot), indices, _array(updates_dot), **params)
     shape, count = x.aval.shape, updates.aval.size
     dtype = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
-    numbers = reshaped(counting(count, dtype), updates.aval.shape)
-    one = filled(updates.aval.shape, 1, dtype)
+    numbers = reshape(counting(count, dtype), updates.aval.shape)
+    one = table.fill(updates.aval.shape, 1, dtype)
     numbers = bind("add", numbers, one)  # 0 stands for an element that no update came to
-    winners = scatter_p.bind(filled(shape, 0, dtype), indices, numbers, **params)[0]
+    winners = scatter_p.bind(table.fill(shape, 0, dtype), indices, numbers, **params)[0]
     wins = gathered(winners, indices, updates.aval, params)
     # All that come to one element write what the winner does: in another scatter another may win.
     outs = scatter_p.bind(x, indices, _take(updates, bind("sub", wins, one)), **params)
     dot = None
     if type(x_dot) is not Zero:
-        untouched = bind("eq", winners, filled(shape, 0, dtype))
-        dot = selected(untouched, x_dot, filled(shape, 0, x_dot.aval.dtype))
+        untouched = bind("eq", winners, table.fill(shape, 0, dtype))
+        dot = select(untouched, x_dot, table.fill(shape, 0, x_dot.aval.dtype))
     if type(updates_dot) is not Zero:
         won = bind("eq", wins, numbers)
-        kept = selected(won, updates_dot, filled(updates.aval.shape, 0, updates_dot.aval.dtype))
+        kept = select(won, updates_dot, table.fill(updates.aval.shape, 0, updates_dot.aval.dtype))
         added = add_into_zeros(shape, indices, kept, params)
         dot = added if dot is None else bind("add", dot, added)
     return outs, (dot,)
@@ -440,7 +440,7 @@ def _take(x: Any, places: Any) -> Any:
     if not count:
         return x
     return bind(
-        "gather", reshaped(x, (count,)), reshaped(places, (*shape, 1)),
+        "gather", reshape(x, (count,)), reshape(places, (*shape, 1)),
         dimension_numbers=GatherDimensionNumbers((), (0,), (0,)), slice_sizes=(1,),
         indices_are_sorted=False, unique_indices=False, mode=CLIP, fill_value=None,
     )  # fmt: skip
@@ -448,7 +448,7 @@ def _take(x: Any, places: Any) -> Any:
 
 def _array(tangent: Any) -> Any:
     if type(tangent) is Zero:
-        return filled(tangent.aval.shape, 0, tangent.aval.dtype)
+        return table.fill(tangent.aval.shape, 0, tangent.aval.dtype)
     return tangent
 
 
@@ -457,7 +457,7 @@ def _scatter_transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: A
     (ct,) = cts
     x_bar, updates_bar = Zero(x.aval), Zero(updates.aval)
     if type(x) is Linear:
-        zeros = filled(updates.aval.shape, 0, ct.aval.dtype)
+        zeros = table.fill(updates.aval.shape, 0, ct.aval.dtype)
         x_bar = scatter_p.bind(ct, indices, zeros, **params)[0]
     if type(updates) is Linear:
         updates_bar = gathered(ct, indices, updates.aval, params)
@@ -561,17 +561,17 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 def _product_of_others(x: Any, indices: Any, updates: Any, params: Any) -> Any:
     """Return for each update the operand times all other updates that come to its element."""
     dtype, shape = updates.aval.dtype, updates.aval.shape
-    zeros, ones = filled(shape, 0, dtype), filled(shape, 1, dtype)
+    zeros, ones = table.fill(shape, 0, dtype), table.fill(shape, 1, dtype)
     is_zero = bind("eq", updates, zeros)
     count = np.dtype(np.int32)
-    no, yes = filled(shape, 0, count), filled(shape, 1, count)
-    num_zeros = add_into_zeros(x.aval.shape, indices, selected(is_zero, yes, no), params)
+    no, yes = table.fill(shape, 0, count), table.fill(shape, 1, count)
+    num_zeros = add_into_zeros(x.aval.shape, indices, select(is_zero, yes, no), params)
     num_zeros = gathered(num_zeros, indices, updates.aval, params)
-    rest = selected(is_zero, ones, updates)
+    rest = select(is_zero, ones, updates)
     product = scatter_mul_p.bind(x, indices, rest, **params)[0]
     product = gathered(product, indices, updates.aval, params)
-    own = selected(is_zero, yes, no)
-    return selected(bind("eq", num_zeros, own), bind("div", product, rest), zeros)
+    own = select(is_zero, yes, no)
+    return select(bind("eq", num_zeros, own), bind("div", product, rest), zeros)
 
 
 def _scatter_mul_transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs
 from xnp.primitives.lowering_text import TWO_BITS, upcast
-from xnp.primitives.table import NUMBER, bind, broadcasted, common_dtype, filled, reshaped, selected
+from xnp.primitives.table import NUMBER, bind, broadcast_to, common_dtype, fill, reshape, select
 from xprim import LINEAR, NumpyCall, Operand, Primitive, ShapedArray, dimension_names, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
@@ -430,7 +430,7 @@ def _pad_stablehlo(
 def _pad_transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
     (ct,) = cts
     cropped = tuple([(-low, -high, 0) for low, high, _ in padding_config])
-    x_bar = pad_p.bind(ct, filled((), 0, ct.aval.dtype), padding_config=cropped)[0]
+    x_bar = pad_p.bind(ct, fill((), 0, ct.aval.dtype), padding_config=cropped)[0]
     if any(interior for _, _, interior in padding_config):
         x_bar = bind(
             "slice", x_bar, start_indices=(0,) * ct.aval.ndim, limit_indices=x_bar.aval.shape,
@@ -452,16 +452,16 @@ def _pad_batch(axis: BatchAxis, operands: Any, dims: Any, *, padding_config: Any
         return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)
     x = axis.to_front(x, d)
     truth = np.dtype(bool)
-    no, yes = filled((), False, truth), filled((), True, truth)
+    no, yes = fill((), False, truth), fill((), True, truth)
     # as weak as the array, or the result would not be
     zero = xprim.scalar_array(0, x.aval.dtype, x.aval.weak_type)
     config = ((0, 0, 0), *padding_config)
     padded = pad_p.bind(x, zero, padding_config=config)[0]
-    inside = broadcasted(no, x.aval.shape[1:], ())
+    inside = broadcast_to(no, x.aval.shape[1:], ())
     outside = pad_p.bind(inside, yes, padding_config=padding_config)[0]
     shape = padded.aval.shape
-    outside = broadcasted(outside, shape, tuple(range(1, len(shape))))
-    return (selected(outside, broadcasted(value, shape, (0,)), padded),), (0,)
+    outside = broadcast_to(outside, shape, tuple(range(1, len(shape))))
+    return (select(outside, broadcast_to(value, shape, (0,)), padded),), (0,)
 
 
 pad_p: Primitive = Primitive(
@@ -701,7 +701,7 @@ def _split_stablehlo(
 
 
 def _split_transpose(cts: Any, x: Any, *, sizes: Any, axis: int) -> Any:
-    parts = [filled(ct.aval.shape, 0, x.aval.dtype) if type(ct) is xprim.Zero else ct for ct in cts]
+    parts = [fill(ct.aval.shape, 0, x.aval.dtype) if type(ct) is xprim.Zero else ct for ct in cts]
     return (parts[0] if len(parts) == 1 else bind("concatenate", *parts, dimension=axis),)
 
 
@@ -763,7 +763,7 @@ def _squeeze_stablehlo(
 
 
 def _squeeze_transpose(cts: Any, x: Any, *, dimensions: Any) -> Any:
-    return (reshaped(cts[0], x.aval.shape),)
+    return (reshape(cts[0], x.aval.shape),)
 
 
 def _squeeze_batch(axis: BatchAxis, operands: Any, dims: Any, *, dimensions: Any) -> Any:

@@ -11,7 +11,7 @@ from xnp.primitives import costs, table
 from xnp.primitives.gather import slice_dimensions
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
 from xnp.primitives.shapes import inserted
-from xnp.primitives.table import bind, broadcasted, common_dtype, converted, filled, reshaped
+from xnp.primitives.table import bind, broadcast_to, common_dtype, convert, fill, reshape
 from xprim import STRUCTURAL, Checks, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
@@ -97,7 +97,7 @@ def _slice_transpose(
                                       strict=True):  # fmt: skip
         covered = (count - 1) * step + 1 if count else 0
         config.append((low, size - low - covered, step - 1))
-    return (bind("pad", ct, filled((), 0, ct.aval.dtype), padding_config=tuple(config)),)
+    return (bind("pad", ct, fill((), 0, ct.aval.dtype), padding_config=tuple(config)),)
 
 
 def _slice_batch(
@@ -169,8 +169,8 @@ def clamped(shape: Any, window: Any, starts: Any) -> tuple[Any, ...]:
 
 def window_at(x: Any, starts: Any, window: Any) -> Any:
     """Return where one window of an array lies: what a `windows` rule says."""
-    parts = [reshaped(converted(s, dtypes.int32), (1,)) for s in starts]
-    vector = table.concatenated(parts, 0) if parts else filled((0,), 0, dtypes.int32)
+    parts = [reshape(convert(s, dtypes.int32), (1,)) for s in starts]
+    vector = table.join(parts, 0) if parts else fill((0,), 0, dtypes.int32)
     return vector, tuple(range(x.aval.ndim)), window
 
 
@@ -179,9 +179,9 @@ def stacked(axis: BatchAxis, starts: Any, dims: Any) -> Any:
     columns = []
     for start, d in zip(starts, dims, strict=True):
         if d is not_mapped:
-            columns.append(broadcasted(start, (axis.size, 1), ()))
+            columns.append(broadcast_to(start, (axis.size, 1), ()))
         else:
-            columns.append(reshaped(start, (axis.size, 1)))
+            columns.append(reshape(start, (axis.size, 1)))
     return columns[0] if len(columns) == 1 else bind("concatenate", *columns, dimension=1)
 
 
@@ -206,7 +206,7 @@ def _dynamic_slice_stablehlo(
 
 
 def _dynamic_slice_transpose(cts: Any, x: Any, *starts: Any, slice_sizes: Any) -> Any:
-    zeros = filled(x.aval.shape, 0, cts[0].aval.dtype)
+    zeros = fill(x.aval.shape, 0, cts[0].aval.dtype)
     x_bar = bind("dynamic_update_slice", zeros, cts[0], *starts)
     return (x_bar, *[Zero(s.aval) for s in starts])
 
@@ -214,7 +214,7 @@ def _dynamic_slice_transpose(cts: Any, x: Any, *starts: Any, slice_sizes: Any) -
 def _dynamic_slice_batch(axis: BatchAxis, operands: Any, dims: Any, *, slice_sizes: Any) -> Any:
     (x, *starts), (d, *start_dims) = operands, dims
     if all(k is not_mapped for k in start_dims):
-        starts = inserted(starts, d, filled((), 0, _index_dtype(starts)))
+        starts = inserted(starts, d, fill((), 0, _index_dtype(starts)))
         outs = dynamic_slice_p.bind(x, *starts, slice_sizes=inserted(slice_sizes, d, axis.size))
         return outs, (d,)
     rank = len(slice_sizes)
@@ -294,7 +294,7 @@ def _dynamic_update_slice_transpose(cts: Any, x: Any, update: Any, *starts: Any)
     x_bar: Any = Zero(x.aval)
     update_bar: Any = Zero(update.aval)
     if type(x) is xprim.Linear:
-        x_bar = dynamic_update_slice_p.bind(ct, filled(shape, 0, dtype), *starts)[0]
+        x_bar = dynamic_update_slice_p.bind(ct, fill(shape, 0, dtype), *starts)[0]
     if type(update) is xprim.Linear:
         update_bar = bind("dynamic_slice", ct, *starts, slice_sizes=shape)
     return (x_bar, update_bar, *[Zero(s.aval) for s in starts])
@@ -306,7 +306,7 @@ def _dynamic_update_slice_batch(axis: BatchAxis, operands: Any, dims: Any) -> An
         if d is not_mapped or d != d_update:
             x, update = axis.to_front(x, d), axis.to_front(update, d_update)
             d = 0
-        start = filled((), 0, starts[0].aval.dtype if starts else dtypes.int32)
+        start = fill((), 0, starts[0].aval.dtype if starts else dtypes.int32)
         return dynamic_update_slice_p.bind(x, update, *inserted(starts, d, start)), (d,)
     x, update = axis.to_front(x, d), axis.to_front(update, d_update)
     inner = tuple(range(1, x.aval.ndim))

@@ -10,7 +10,7 @@ import numpy as np
 
 from xnp.primitives.lowering_text import Text, chosen, compared as compare_text, parts_of
 from xnp.primitives.matrices import LETTER, compared
-from xnp.primitives.table import add, bind, broadcasted, filled, selected
+from xnp.primitives.table import add, bind, broadcast_to, fill, select
 from xprim import EAGER, ConcreteArray, Primitive, ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder, is_gpu
 from xprim.errors import message
@@ -383,8 +383,8 @@ def write_results(
         finite = _are_finite(a, lower)
         dims = tuple(range(finite.aval.ndim))
         return [
-            selected(broadcasted(finite, y.aval.shape, dims), y,
-                     filled(y.aval.shape, np.nan, y.aval.dtype))
+            select(broadcast_to(finite, y.aval.shape, dims), y,
+                     fill(y.aval.shape, np.nan, y.aval.dtype))
             for y in results
         ]  # fmt: skip
 

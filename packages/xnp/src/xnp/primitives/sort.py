@@ -21,7 +21,7 @@ from xnp.primitives.lowering_text import (
     upcast,
 )
 from xnp.primitives.shapes import index_dtype_for, without
-from xnp.primitives.table import BOOL, REAL, bind, converted, filled, reshaped, selected
+from xnp.primitives.table import BOOL, REAL, bind, convert, fill, reshape, select
 from xprim import Eager, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.requirements import require, require_axis
@@ -42,11 +42,11 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
     """Return `x` read along an axis at indices that are in bounds, one for each element."""
     shape = indices.aval.shape
     if not indices.aval.size:
-        return filled(shape, 0, x.aval.dtype)
+        return fill(shape, 0, x.aval.dtype)
     others = without(tuple(range(len(shape))), axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     return bind(
-        "gather", x, reshaped(indices, (*shape, 1)), dimension_numbers=numbers,
+        "gather", x, reshape(indices, (*shape, 1)), dimension_numbers=numbers,
         slice_sizes=(1,) * len(shape), indices_are_sorted=False, unique_indices=False,
         mode=PROMISE_IN_BOUNDS, fill_value=None,
     )  # fmt: skip
@@ -57,11 +57,11 @@ def rows_along(x: Any, indices: Any) -> Any:
     shape = x.aval.shape
     last = len(shape) - 1
     if not x.aval.size:
-        return filled((*indices.aval.shape, shape[last]), 0, x.aval.dtype)
+        return fill((*indices.aval.shape, shape[last]), 0, x.aval.dtype)
     batch = tuple(range(last - 1))
     numbers = GatherDimensionNumbers((last,), (last - 1,), (last - 1,), batch, batch)
     return bind(
-        "gather", x, reshaped(indices, (*indices.aval.shape, 1)), dimension_numbers=numbers,
+        "gather", x, reshape(indices, (*indices.aval.shape, 1)), dimension_numbers=numbers,
         slice_sizes=(*[1] * last, shape[last]), indices_are_sorted=False, unique_indices=False,
         mode=PROMISE_IN_BOUNDS, fill_value=None,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def shift(x: Any, axis: int, value: Any) -> Any:
     """Return `x` moved by one place along an axis: a value first, the last element dropped."""
     config = [(0, 0, 0)] * x.aval.ndim
     config[axis] = (1, -1, 0)
-    return bind("pad", x, filled((), value, x.aval.dtype), padding_config=tuple(config))
+    return bind("pad", x, fill((), value, x.aval.dtype), padding_config=tuple(config))
 
 
 def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
@@ -110,7 +110,7 @@ def _interleave(x: Any, axis: int, start: int, size: int) -> Any:
     config = [(0, 0, 0)] * x.aval.ndim
     covered = 2 * x.aval.shape[axis] - 1
     config[axis] = (start, size - start - covered, 1)
-    return bind("pad", x, filled((), 0, x.aval.dtype), padding_config=tuple(config))
+    return bind("pad", x, fill((), 0, x.aval.dtype), padding_config=tuple(config))
 
 
 # ------------------------------------------------------------------------------------------ sort
@@ -336,13 +336,13 @@ def _order_by_packed_keys(xs: Sequence[Any], dimension: int, num_keys: int) -> l
     order = None
     for key in reversed([key for x in xs[:num_keys] for key in _keys_of_32_bits(x)]):
         key = key if order is None else take_along(key, order, dimension)
-        wide = bind("shift_left", converted(key, dtypes.int64), filled(shape, 32, dtypes.int64))
+        wide = bind("shift_left", convert(key, dtypes.int64), fill(shape, 32, dtypes.int64))
         (packed,) = sort_p.bind(
             bind("or", wide, places), dimension=dimension, num_keys=1,
             is_stable=shape[dimension] >= _LEAST_TO_MERGE,
         )  # fmt: skip
-        low = bind("and", packed, filled(shape, (1 << 32) - 1, dtypes.int64))
-        here = converted(low, dtypes.int32)
+        low = bind("and", packed, fill(shape, (1 << 32) - 1, dtypes.int64))
+        here = convert(low, dtypes.int32)
         order = here if order is None else take_along(order, here, dimension)
     return [take_along(x, order, dimension) for x in xs]
 
@@ -352,21 +352,21 @@ def _keys_of_32_bits(x: Any) -> list[Any]:
     dtype, shape = x.aval.dtype, x.aval.shape
     if dtypes.is_complex(dtype):
         parts = [bind("real", x), bind("imag", x)]
-        return [converted(bind("ne", x, x), dtypes.int32),
+        return [convert(bind("ne", x, x), dtypes.int32),
                 *[key for part in parts for key in _keys_of_32_bits(part)]]  # fmt: skip
     if dtypes.is_floating(dtype):
-        x = x if dtype == dtypes.float64 else converted(x, dtypes.float32)
+        x = x if dtype == dtypes.float64 else convert(x, dtypes.float32)
         x = _float_key(x)
     elif dtype in (dtypes.uint32, dtypes.uint64):
         bits = dtypes.int32 if dtype == dtypes.uint32 else dtypes.int64
         x = bind("bitcast_convert_type", x, new_dtype=bits)
-        x = bind("xor", x, filled(shape, np.iinfo(bits).min, bits))
+        x = bind("xor", x, fill(shape, np.iinfo(bits).min, bits))
     if x.aval.dtype != dtypes.int64:
-        return [converted(x, dtypes.int32)]
-    upper = bind("shift_right_arithmetic", x, filled(shape, 32, dtypes.int64))
-    lower = bind("bitcast_convert_type", converted(x, dtypes.uint32), new_dtype=dtypes.int32)
-    lower = bind("xor", lower, filled(shape, np.iinfo(np.int32).min, dtypes.int32))
-    return [converted(upper, dtypes.int32), lower]
+        return [convert(x, dtypes.int32)]
+    upper = bind("shift_right_arithmetic", x, fill(shape, 32, dtypes.int64))
+    lower = bind("bitcast_convert_type", convert(x, dtypes.uint32), new_dtype=dtypes.int32)
+    lower = bind("xor", lower, fill(shape, np.iinfo(np.int32).min, dtypes.int32))
+    return [convert(upper, dtypes.int32), lower]
 
 
 def _float_key(x: Any) -> Any:
@@ -375,11 +375,11 @@ def _float_key(x: Any) -> Any:
     shape, top = x.aval.shape, np.iinfo(bits).max
     infinity = int(np.array(np.inf, x.aval.dtype).view(bits))
     number = bind("bitcast_convert_type", x, new_dtype=bits)
-    size = bind("and", number, filled(shape, top, bits))
-    is_negative = bind("lt", number, filled(shape, 0, bits))
-    is_nan = bind("gt", size, filled(shape, infinity, bits))
-    signed = selected(is_negative, bind("neg", size), size)
-    return selected(is_nan, filled(shape, top, bits), signed)
+    size = bind("and", number, fill(shape, top, bits))
+    is_negative = bind("lt", number, fill(shape, 0, bits))
+    is_nan = bind("gt", size, fill(shape, infinity, bits))
+    signed = select(is_negative, bind("neg", size), size)
+    return select(is_nan, fill(shape, top, bits), signed)
 
 
 def _key_texts(b: Builder, x: str, y: str, aval: Any) -> list[tuple[str, str, Any]]:

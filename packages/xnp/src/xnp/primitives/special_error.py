@@ -14,7 +14,7 @@ import numpy as np
 from xnp.primitives import costs, formula_backends, table
 from xnp.primitives.formula_backends import ERF_SMALL, NarrowPrecision, numpy_rule, stablehlo_rule
 from xnp.primitives.lowering_text import upcast
-from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scaled, selected, unary
+from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scale_by, select, unary
 from xprim import dtypes
 
 __all__ = ()
@@ -145,13 +145,14 @@ def _gauss(x: Any) -> Any:
     # beyond 30 it is 0, and so are its derivatives, where x^2 would be infinite
     limit = scalar_like(x, 30)
     far = bind("gt", bind("abs", x), limit)
-    x = bind("select_n", far, x, table.filled(x.aval.shape, 30, x.aval.dtype))
+    x = bind("select_n", far, x, table.fill(x.aval.shape, 30, x.aval.dtype))
     return bind("exp", table.neg(bind("square", x)))
 
 
 erf_p = unary(
     "erf", FLOATING, numpy=in_float64(erf64), stablehlo=in_float32_stablehlo("chlo.erf"),
-    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), _SPECIAL_ERROR_SLOPE)), cost=costs.special,
+    jvp=lambda x_dot, y, x: mul(x_dot, scale_by(_gauss(x), _SPECIAL_ERROR_SLOPE)),
+    cost=costs.special,
 )  # fmt: skip
 
 erfc_p = unary(
@@ -159,7 +160,7 @@ erfc_p = unary(
     FLOATING,
     numpy=in_float64(erfc64),
     stablehlo=in_float32_stablehlo("chlo.erfc"),
-    jvp=lambda x_dot, y, x: mul(x_dot, scaled(_gauss(x), -_SPECIAL_ERROR_SLOPE)),
+    jvp=lambda x_dot, y, x: mul(x_dot, scale_by(_gauss(x), -_SPECIAL_ERROR_SLOPE)),
     cost=costs.special,
 )
 
@@ -332,13 +333,13 @@ def dawsn(m: Any, x: Any) -> Any:
 def _dawsn_slope(y: Any, x: Any) -> Any:
     """Return 1 - 2 x y, far out by its asymptotic series -1/(2x^2) - 3/(4x^4) - ..."""
     far = bind("gt", bind("abs", x), scalar_like(x, _FAR))
-    inverse = div(scalar_like(x, 1), selected(far, x, scalar_like(x, 1)))
+    inverse = div(scalar_like(x, 1), select(far, x, scalar_like(x, 1)))
     z = mul(inverse, inverse)
     total = scalar_like(x, (2 * 5 + 1) * _ASYMPTOTIC[5])
     for k in range(4, -1, -1):
         total = add(mul(total, z), scalar_like(x, (2 * k + 1) * _ASYMPTOTIC[k]))
-    return selected(
-        far, table.neg(mul(z, total)), table.sub(scalar_like(x, 1), scaled(mul(x, y), 2))
+    return select(
+        far, table.neg(mul(z, total)), table.sub(scalar_like(x, 1), scale_by(mul(x, y), 2))
     )
 
 
@@ -348,17 +349,17 @@ def _dawsn_slope(y: Any, x: Any) -> Any:
 def _erfcx_slope(y: Any, x: Any) -> Any:
     """Return 2 x y - 2/sqrt(pi), far out by its series (-1/(2x^2) + 3/(4x^4) - ...) 2/sqrt(pi)."""
     far = bind("gt", x, scalar_like(x, _FAR))
-    inverse = div(scalar_like(x, 1), selected(far, x, scalar_like(x, 1)))
+    inverse = div(scalar_like(x, 1), select(far, x, scalar_like(x, 1)))
     z = mul(inverse, inverse)
     total = scalar_like(x, 0)
     for k in range(6, 0, -1):
         term = (-0.5) ** k * math.prod(range(2 * k - 1, 0, -2))
         total = mul(add(total, scalar_like(x, term)), z)
-    near = mul(selected(far, scalar_like(x, 0), x), y)
-    return selected(
+    near = mul(select(far, scalar_like(x, 0), x), y)
+    return select(
         far,
-        scaled(total, _SPECIAL_NORMAL_SLOPE),
-        table.sub(scaled(near, 2), scalar_like(x, _SPECIAL_NORMAL_SLOPE)),
+        scale_by(total, _SPECIAL_NORMAL_SLOPE),
+        table.sub(scale_by(near, 2), scalar_like(x, _SPECIAL_NORMAL_SLOPE)),
     )
 
 
@@ -368,9 +369,9 @@ def _erfcx_slope(y: Any, x: Any) -> Any:
 def normal_density(x: Any) -> Any:
     """Return exp(-x^2/2) / sqrt(2 pi); beyond 40, where x^2 might be infinite, 0."""
     far = bind("gt", bind("abs", x), scalar_like(x, 40))
-    x = selected(far, scalar_like(x, 0), x)
-    density = scaled(bind("exp", scaled(mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
-    return selected(far, scalar_like(x, 0), density)
+    x = select(far, scalar_like(x, 0), x)
+    density = scale_by(bind("exp", scale_by(mul(x, x), -0.5)), 1 / math.sqrt(2 * math.pi))
+    return select(far, scalar_like(x, 0), density)
 
 
 erfcx_p = unary(
@@ -388,7 +389,7 @@ log_ndtr_p = unary(
     "log_ndtr", FLOATING, numpy=numpy_rule(log_ndtr), stablehlo=stablehlo_rule(log_ndtr),
     # d log(ndtr(x)) / dx = density / ndtr = sqrt(2/pi) / erfcx(-x/sqrt(2))
     jvp=lambda x_dot, y, x: mul(
-        x_dot, div(scalar_like(x, _ROOT_2_BY_PI), bind("erfcx", scaled(x, -_ROOT_HALF)))),
+        x_dot, div(scalar_like(x, _ROOT_2_BY_PI), bind("erfcx", scale_by(x, -_ROOT_HALF)))),
     cost=costs.special,
 )  # fmt: skip
 
@@ -396,7 +397,7 @@ ndtri_p = unary(
     "ndtri", FLOATING, numpy=numpy_rule(ndtri), stablehlo=stablehlo_rule(ndtri),
     # the derivative of an inverse: one by the density at y
     jvp=lambda x_dot, y, x: mul(
-        x_dot, scaled(bind("exp", scaled(mul(y, y), 0.5)), math.sqrt(2 * math.pi))),
+        x_dot, scale_by(bind("exp", scale_by(mul(y, y), 0.5)), math.sqrt(2 * math.pi))),
     cost=costs.special,
 )  # fmt: skip
 

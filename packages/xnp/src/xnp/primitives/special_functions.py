@@ -20,7 +20,7 @@ from xnp.primitives.special_error import (
     normal_tail,
 )
 from xnp.primitives.special_gamma import digamma, lgamma, lgamma_positive, unsupported
-from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scaled, selected, unary
+from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scale_by, select, unary
 from xprim import ShapedArray, dtypes
 from xprim.contracts import Builder, outline
 
@@ -89,10 +89,10 @@ def _i1e_text(b: Builder, operands: Sequence[str], aval: ShapedArray) -> str:
 def _i1e_slope(y: Any, x: Any) -> Any:
     """Return d/dx exp(-|x|) I1(x) = exp(-|x|) I0(x) - y (sign(x) + 1/x), which is 1/2 at 0."""
     tiny = bind("lt", bind("abs", x), scalar_like(x, float(dtypes.finfo(x.aval.dtype).eps)))
-    safe = selected(tiny, scalar_like(x, 1), x)
+    safe = select(tiny, scalar_like(x, 1), x)
     inverse = div(scalar_like(x, 1), safe)
     slope = table.sub(bind("bessel_i0e", safe), mul(y, add(bind("sign", safe), inverse)))
-    return selected(tiny, scalar_like(x, 0.5), slope)
+    return select(tiny, scalar_like(x, 0.5), slope)
 
 
 bessel_i0e_p = unary(
@@ -129,9 +129,9 @@ def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., 
         wide = dtype if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
         x = table.in_dtype(narrow, wide)
         # e^|x| in two factors: it overflows before the product with the scaled function does
-        scale, value = bind("exp", scaled(bind("abs", x), 0.5)), bind(name, x)
+        scale, value = bind("exp", scale_by(bind("abs", x), 0.5)), bind(name, x)
         infinite = bind("eq", scale, scalar_like(x, float("inf")))
-        product = mul(mul(scale, selected(infinite, sign(x), value)), scale)
+        product = mul(mul(scale, select(infinite, sign(x), value)), scale)
         return [table.in_dtype(product, dtype)]
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -147,9 +147,9 @@ def _i1_slope(x: Any) -> Any:
     """Return I0(x) - I1(x) / x, which is 1/2 + 3 x^2 / 16 + 5 x^4 / 384 near 0."""
     limit = float(dtypes.finfo(x.aval.dtype).eps) ** 0.25
     near = bind("lt", bind("abs", x), scalar_like(x, limit))
-    safe, square = selected(near, scalar_like(x, 1), x), bind("square", x)
-    series = scaled(add(scalar_like(x, 1), scaled(square, 3 / 8)), 0.5)
-    return selected(
+    safe, square = select(near, scalar_like(x, 1), x), bind("square", x)
+    series = scale_by(add(scalar_like(x, 1), scale_by(square, 3 / 8)), 0.5)
+    return select(
         near, series, table.sub(bind("bessel_i0", safe), div(bind("bessel_i1", safe), safe))
     )
 
@@ -157,7 +157,7 @@ def _i1_slope(x: Any) -> Any:
 bessel_i0_p = unary(
     "bessel_i0", FLOATING, numpy=in_float64(_unscaled64(_i0e64)),
     stablehlo=_unscaled_stablehlo(
-        "bessel_i0e", lambda x: table.filled(x.aval.shape, 1, x.aval.dtype)
+        "bessel_i0e", lambda x: table.fill(x.aval.shape, 1, x.aval.dtype)
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("bessel_i1", x)), cost=costs.special,
 )  # fmt: skip
@@ -613,7 +613,7 @@ def _leibniz(orders: Any, factors: Any, divisor: Any, derivative: Any, operands:
             term = div(term, divisor)
         for j, factor in zip(picks, factors[:-1], strict=False):
             term = term if j else _zero_times(factor, term, are_numbers)
-        term = scaled(term, float((-1) ** picks[-1] * math.factorial(picks[-1]) * count))
+        term = scale_by(term, float((-1) ** picks[-1] * math.factorial(picks[-1]) * count))
         total = term if total is None else add(total, term)
     return total
 
@@ -626,7 +626,7 @@ def _zero_times(factor: Any, term: Any, are_numbers: Any) -> Any:
     zero = scalar_like(term, 0)
     ends = bind("and", bind("eq", factor, scalar_like(factor, 0)),
                 bind("not", bind("is_finite", term)))  # fmt: skip
-    return mul(factor, selected(bind("and", ends, are_numbers), zero, term))
+    return mul(factor, select(bind("and", ends, are_numbers), zero, term))
 
 
 hyp1f1_p = with_parameters("hyp1f1", hyp1f1, 2, hyp1f1_slope)
@@ -637,15 +637,15 @@ hyp2f1_derivative_p = derivatives_of("hyp2f1_derivative", hyp2f1, 3, hyp2f1_slop
 
 def _owens_h(h_dot: Any, y: Any, h: Any, a: Any) -> Any:
     """dT/dh = -density(h) erf(a h / sqrt(2)) / 2."""
-    slope = scaled(bind("erf", scaled(mul(h, a), math.sqrt(0.5))), -0.5)
+    slope = scale_by(bind("erf", scale_by(mul(h, a), math.sqrt(0.5))), -0.5)
     return mul(h_dot, mul(normal_density(h), slope))
 
 
 def _owens_a(a_dot: Any, y: Any, h: Any, a: Any) -> Any:
     """dT/da = exp(-h^2 (1 + a^2) / 2) / (2 pi (1 + a^2))."""
     square = _next(mul(a, a))
-    exponent = scaled(mul(mul(h, h), square), -0.5)
-    return mul(a_dot, div(scaled(bind("exp", exponent), 0.5 / math.pi), square))
+    exponent = scale_by(mul(mul(h, h), square), -0.5)
+    return mul(a_dot, div(scale_by(bind("exp", exponent), 0.5 / math.pi), square))
 
 
 owens_t_p = table.binary(
@@ -793,9 +793,9 @@ def expi(m: Any, x: Any) -> Any:
 def _expn_slope(n: Any, x: Any) -> Any:
     """Return -expn(n - 1, x), where expn(-1, x) = e^-x (1 + x) / x^2."""
     one, first = scalar_like(n, 1), bind("eq", n, scalar_like(n, 0))
-    lower = bind("expn", selected(first, one, table.sub(n, one)), x)
+    lower = bind("expn", select(first, one, table.sub(n, one)), x)
     below = div(mul(bind("exp", table.neg(x)), add(x, scalar_like(x, 1))), mul(x, x))
-    return table.neg(selected(first, below, lower))
+    return table.neg(select(first, below, lower))
 
 
 # --- the dilogarithm ------------------------------------------------------------------------------
@@ -837,13 +837,13 @@ def _spence_slope(x: Any) -> Any:
     """Return log(x) / (1 - x), near 1 its series: the quotient's derivatives cancel there."""
     gap = table.sub(x, scalar_like(x, 1))
     near = bind("lt", bind("abs", gap), scalar_like(x, 1 / 16))
-    small = selected(near, gap, scalar_like(x, 0))
+    small = select(near, gap, scalar_like(x, 0))
     series = scalar_like(x, 1 / _LOG_TERMS)
     for k in range(_LOG_TERMS - 1, 0, -1):
         series = table.sub(scalar_like(x, 1 / k), mul(small, series))
-    safe = selected(near, scalar_like(x, 1), gap)
-    quotient = table.neg(div(bind("log", selected(near, scalar_like(x, 2), x)), safe))
-    return selected(near, table.neg(series), quotient)
+    safe = select(near, scalar_like(x, 1), gap)
+    quotient = table.neg(div(bind("log", select(near, scalar_like(x, 2), x)), safe))
+    return select(near, table.neg(series), quotient)
 
 
 # --- sine and cosine ------------------------------------------------------------------------------
@@ -979,9 +979,9 @@ def fresnel_cosine(m: Any, x: Any) -> Any:
 def _sinc(x: Any) -> Any:
     """Return sin(x) / x, near 0 by 1 - x^2 / 6."""
     near = bind("lt", bind("abs", x), scalar_like(x, 1e-3))
-    safe = selected(near, scalar_like(x, 1), x)
-    series = table.sub(scalar_like(x, 1), scaled(mul(x, x), 1 / 6))
-    return selected(near, series, div(bind("sin", safe), safe))
+    safe = select(near, scalar_like(x, 1), x)
+    series = table.sub(scalar_like(x, 1), scale_by(mul(x, x), 1 / 6))
+    return select(near, series, div(bind("sin", safe), safe))
 
 
 # --- primitives -----------------------------------------------------------------------------------
@@ -1017,14 +1017,14 @@ cosine_integral_p = unary(
 fresnel_sine_p = unary(
     "fresnel_sine", FLOATING, numpy=numpy_rule(fresnel_sine),
     stablehlo=stablehlo_rule(fresnel_sine),
-    jvp=lambda x_dot, y, x: mul(x_dot, bind("sin", scaled(mul(x, x), 0.5 * math.pi))),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("sin", scale_by(mul(x, x), 0.5 * math.pi))),
     cost=costs.special,
 )  # fmt: skip
 
 fresnel_cosine_p = unary(
     "fresnel_cosine", FLOATING, numpy=numpy_rule(fresnel_cosine),
     stablehlo=stablehlo_rule(fresnel_cosine),
-    jvp=lambda x_dot, y, x: mul(x_dot, bind("cos", scaled(mul(x, x), 0.5 * math.pi))),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("cos", scale_by(mul(x, x), 0.5 * math.pi))),
     cost=costs.special,
 )  # fmt: skip
 
@@ -1058,11 +1058,11 @@ def _product_stablehlo(log: str) -> Callable[..., Any]:
     def product(x: Any, y: Any) -> list[Any]:
         dtype = x.aval.dtype
         if dtype.itemsize < 4:
-            x, y = [table.converted(v, dtypes.float32) for v in (x, y)]
+            x, y = [table.convert(v, dtypes.float32) for v in (x, y)]
         zero = bind("and", bind("eq", x, scalar_like(x, 0)), bind("eq", y, y))
-        value = mul(x, bind(log, selected(zero, table.filled(y.aval.shape, 1, y.aval.dtype), y)))
-        value = selected(zero, table.filled(value.aval.shape, 0, value.aval.dtype), value)
-        return [table.converted(value, dtype)]
+        value = mul(x, bind(log, select(zero, table.fill(y.aval.shape, 1, y.aval.dtype), y)))
+        value = select(zero, table.fill(value.aval.shape, 0, value.aval.dtype), value)
+        return [table.convert(value, dtype)]
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         (out,) = avals_out

@@ -17,7 +17,7 @@ from xnp.primitives import costs, formula_backends, table
 from xnp.primitives.formula_backends import DIGAMMA, LGAMMA, Precision, numpy_rule, stablehlo_rule
 from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
 from xnp.primitives.lowering_text import known_scalar
-from xnp.primitives.table import FLOATING, add, binary, bind, mul, neg, scalar_like, selected, sub
+from xnp.primitives.table import FLOATING, add, binary, bind, mul, neg, scalar_like, select, sub
 from xprim import ELEMENTWISE, Primitive, Zero, state, undefined
 from xprim.contracts import Builder
 from xprim.errors import UndefinedRuleError, message
@@ -412,7 +412,7 @@ def _differentiate_zeta(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
     (n,) = orders
     later = add(s, scalar_like(s, 1))
     slope = mul(neg(s), derivative((n,), (later, q)))
-    return add(slope, table.scaled(derivative((n - 1,), (later, q)), -float(n))) if n else slope
+    return add(slope, table.scale_by(derivative((n - 1,), (later, q)), -float(n))) if n else slope
 
 
 zeta_p = with_parameters("zeta", zeta, 1, _differentiate_zeta)
@@ -653,7 +653,7 @@ def _at_end(m: Any, a: Any, x: Any) -> Any:
 def _mix(p: Any, a: Any, x: Any) -> Any:
     """Return d2P/(da dx) = p (log x - digamma(a)), which is 0 where p = dP/dx is."""
     slope = mul(p, sub(bind("log", x), bind("digamma", a)))
-    return selected(bind("eq", p, scalar_like(p, 0)), scalar_like(p, 0), slope)
+    return select(bind("eq", p, scalar_like(p, 0)), scalar_like(p, 0), slope)
 
 
 def _special_incomplete_curvature(p: Any, a: Any, x: Any) -> Any:
@@ -661,13 +661,13 @@ def _special_incomplete_curvature(p: Any, a: Any, x: Any) -> Any:
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
     at_zero = bind("eq", x, zero)
     less = sub(a, one)
-    inner = mul(p, sub(table.div(less, selected(at_zero, one, x)), one))
+    inner = mul(p, sub(table.div(less, select(at_zero, one, x)), one))
     # p(a - 1, 0), of which Gamma(a - 1) has the sign, less p(a, 0)
-    below = selected(bind("eq", less, zero), neg(one), scalar_like(x, -math.inf))
+    below = select(bind("eq", less, zero), neg(one), scalar_like(x, -math.inf))
     # 1 where it is not used: a density without a value has no derivative to multiply by zero
-    positive = selected(bind("gt", less, zero), less, table.scalar_like(a, 1))
-    limit = selected(bind("gt", less, zero), bind("igamma_grad_x", positive, x), below)
-    return selected(at_zero, limit, inner)
+    positive = select(bind("gt", less, zero), less, table.scalar_like(a, 1))
+    limit = select(bind("gt", less, zero), bind("igamma_grad_x", positive, x), below)
+    return select(at_zero, limit, inner)
 
 
 def _grad_x(a: Any, x: Any) -> Any:
@@ -907,21 +907,21 @@ def _special_beta_curvature(p: Any, a: Any, b: Any, x: Any) -> Any:
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
     y = sub(one, x)
     at_zero, at_one = bind("eq", x, zero), bind("eq", y, zero)
-    first = table.div(sub(a, one), selected(at_zero, one, x))
-    second = table.div(sub(b, one), selected(at_one, one, y))
+    first = table.div(sub(a, one), select(at_zero, one, x))
+    second = table.div(sub(b, one), select(at_one, one, y))
     inner = mul(p, sub(first, second))
-    return selected(at_zero, _differentiate_at_zero(a, b, x),
-                    selected(at_one, neg(_differentiate_at_zero(b, a, y)), inner))  # fmt: skip
+    return select(at_zero, _differentiate_at_zero(a, b, x),
+                    select(at_one, neg(_differentiate_at_zero(b, a, y)), inner))  # fmt: skip
 
 
 def _differentiate_at_zero(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of the density at x = 0: (a + b - 1) times that of a - 1, for a > 1."""
     one = scalar_like(x, 1)
     # 1 where it is not used: a density without a value has no derivative to multiply by zero
-    less = selected(bind("gt", a, one), sub(a, one), table.scalar_like(a, 1))
-    below = selected(bind("eq", a, one), mul(b, sub(one, b)), scalar_like(x, -math.inf))
+    less = select(bind("gt", a, one), sub(a, one), table.scalar_like(a, 1))
+    below = select(bind("eq", a, one), mul(b, sub(one, b)), scalar_like(x, -math.inf))
     above = mul(sub(add(a, b), one), bind("betainc_grad_x", less, b, x))
-    return selected(bind("gt", a, one), above, below)
+    return select(bind("gt", a, one), above, below)
 
 
 def _density_jvp(primals: Any, tangents: Any) -> Any:
@@ -932,7 +932,7 @@ def _density_jvp(primals: Any, tangents: Any) -> Any:
 
     def by(shape: Any, log: Any) -> Any:
         slope = mul(p, sub(add(log, both), bind("digamma", shape)))
-        return selected(empty, zero if zero.aval.shape == p.aval.shape else sub(p, p), slope)
+        return select(empty, zero if zero.aval.shape == p.aval.shape else sub(p, p), slope)
 
     slopes = (lambda: by(a, bind("log", x)), lambda: by(b, bind("log1p", neg(x))),
               lambda: _special_beta_curvature(p, a, b, x))  # fmt: skip
@@ -943,7 +943,7 @@ def _sum_of_products(tangents: Any, slopes: Any, aval: Any) -> Any:
     total: Any = Zero(aval)
     for dot, slope in zip(tangents, slopes, strict=True):
         if type(dot) is not Zero:
-            product = table.repeated(mul(dot, slope()), aval.shape)
+            product = table.repeat_scalar(mul(dot, slope()), aval.shape)
             total = product if type(total) is Zero else add(total, product)
     return total
 
@@ -1105,7 +1105,7 @@ def _digamma_less(x: Any, y: Any) -> Any:
     By reflection (DLMF 5.5.4) it is digamma(1 - x) - digamma(1 - y), x - y being a whole number.
     """
     one, poles = scalar_like(x, 1), bind("and", _is_pole(x), _is_pole(y))
-    x, y = selected(poles, sub(one, x), x), selected(poles, sub(one, y), y)
+    x, y = select(poles, sub(one, x), x), select(poles, sub(one, y), y)
     return sub(bind("digamma", x), bind("digamma", y))
 
 
@@ -1114,9 +1114,9 @@ def _near_zero(value: Any, x: Any, log: Any) -> Any:
 
     By reflection (DLMF 5.5.3) it is F Gamma(1 - x) sin(pi x) / pi, whose derivatives are right.
     """
-    less, angle = sub(scalar_like(x, 1), x), table.scaled(x, math.pi)
+    less, angle = sub(scalar_like(x, 1), x), table.scale_by(x, math.pi)
     sine = mul(bind("sin", angle), sub(log, bind("digamma", less)))
-    inner = add(bind("cos", angle), table.scaled(sine, 1 / math.pi))
+    inner = add(bind("cos", angle), table.scale_by(sine, 1 / math.pi))
     return mul(mul(value, bind("gamma", less)), inner)
 
 
@@ -1124,10 +1124,10 @@ def _differentiate_poch(y: Any, z: Any, n: Any) -> Any:
     """Return d/dz Gamma(z + n) / Gamma(z), at the zeros of 1 / Gamma(z), too."""
     one, end = scalar_like(z, 1), add(z, n)
     zero = bind("and", _is_pole(z), bind("not", _is_pole(end)))
-    safe = selected(zero, end, one)
-    at_zero = _near_zero(bind("gamma", safe), selected(zero, z, sub(one, one)),
+    safe = select(zero, end, one)
+    at_zero = _near_zero(bind("gamma", safe), select(zero, z, sub(one, one)),
                          bind("digamma", safe))  # fmt: skip
-    return selected(zero, at_zero, mul(y, _digamma_less(end, selected(zero, one, z))))
+    return select(zero, at_zero, mul(y, _digamma_less(end, select(zero, one, z))))
 
 
 def _differentiate_beta(y: Any, a: Any, b: Any) -> Any:
@@ -1135,10 +1135,10 @@ def _differentiate_beta(y: Any, a: Any, b: Any) -> Any:
     one, both = scalar_like(a, 1), add(a, b)
     regular = bind("not", bind("or", _is_pole(a), _is_pole(b)))
     zero = bind("and", _is_pole(both), regular)
-    first, second = selected(zero, a, one), selected(zero, b, one)
+    first, second = select(zero, a, one), select(zero, b, one)
     value = mul(bind("gamma", first), bind("gamma", second))
-    at_zero = _near_zero(value, selected(zero, both, sub(one, one)), bind("digamma", first))
-    return selected(zero, at_zero, mul(y, _digamma_less(a, selected(zero, one, both))))
+    at_zero = _near_zero(value, select(zero, both, sub(one, one)), bind("digamma", first))
+    return select(zero, at_zero, mul(y, _digamma_less(a, select(zero, one, both))))
 
 
 gamma_p = table.unary(

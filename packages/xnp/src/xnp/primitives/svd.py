@@ -18,7 +18,7 @@ from xnp.primitives.matrices import (
     real_dtype,
 )
 from xnp.primitives.solvers import SvdAlgorithm
-from xnp.primitives.table import add, bind, converted, div, filled, mul, scaled, selected, sub
+from xnp.primitives.table import add, bind, convert, div, fill, mul, scale_by, select, sub
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder, by_platform
 from xprim.errors import MissingRuleError, message
@@ -222,7 +222,7 @@ def _svd_jvp(
     v = adjoint(vh)
     c = matmul(adjoint(u), matmul(a_dot, v))
     b = block_values(s, u, v, a)
-    both, s_dot = rotations(scaled(add(c, adjoint(c)), 0.5), b)
+    both, s_dot = rotations(scale_by(add(c, adjoint(c)), 0.5), b)
     if not compute_uv:
         return (s,), (s_dot,)
     u_dot, v_dot = _vector_tangents(b, u, v, c, both, a_dot)
@@ -236,7 +236,7 @@ def _vector_tangents(b: Any, u: Any, v: Any, c: Any, both: Any, a_dot: Any) -> t
     # X turns both, Y turns them apart: the same as F . (C S + S C^H) with F_ij = 1 / (s_j^2 -
     # s_i^2), but for equal values, too, Y is a number. For complex A, the phase of a pair of
     # vectors is free: U takes all of it
-    skew = scaled(sub(c, adjoint(c)), 0.5)
+    skew = scale_by(sub(c, adjoint(c)), 0.5)
     apart = pair_quotients(skew, b)
     inner_u, inner_v = add(both, apart), sub(both, apart)
     m, n = a_dot.aval.shape[-2:]
@@ -305,10 +305,10 @@ def _by_values(a: Any, rtol: Any) -> Any:
     shape, dtype = s.aval.shape, s.aval.dtype
     largest = bind("reduce_max", s, axes=(s.aval.ndim - 1,))
     least = mul(largest, rtol)
-    keep = bind("gt", s, table.broadcasted(least, shape, tuple(range(s.aval.ndim - 1))))
-    zeros = mul(s, filled(shape, 0, dtype))
-    inverse = selected(keep, div(filled(shape, 1, dtype), s), zeros)
-    rows = converted(as_columns(inverse, u.aval.shape[-2]), a.aval.dtype)
+    keep = bind("gt", s, table.broadcast_to(least, shape, tuple(range(s.aval.ndim - 1))))
+    zeros = mul(s, fill(shape, 0, dtype))
+    inverse = select(keep, div(fill(shape, 1, dtype), s), zeros)
+    rows = convert(as_columns(inverse, u.aval.shape[-2]), a.aval.dtype)
     return [matmul(adjoint(vh), mul(rows, adjoint(u)))]
 
 

@@ -43,9 +43,9 @@ from xprim.requirements import require
 from xtree.records import Record, set_once
 
 __all__ = [
-    "bind", "reshaped", "transposed", "moved", "broadcasted", "sliced", "concatenated",
-    "converted", "in_dtype", "filled", "scalar_like", "add", "sub", "mul", "div", "neg",
-    "scaled", "summed", "selected", "counting", "iota",
+    "bind", "reshape", "permute", "move_dim", "broadcast_to", "slice_dim", "join",
+    "convert", "in_dtype", "fill", "scalar_like", "add", "sub", "mul", "div", "neg",
+    "scale_by", "sum_axes", "select", "counting", "iota",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -72,13 +72,13 @@ def bind(name: str, *operands: Any, **params: Any) -> Array:
     return result
 
 
-def reshaped(x: Array, shape: Sequence[int]) -> Array:
+def reshape(x: Array, shape: Sequence[int]) -> Array:
     """Reshape, or return `x` when it has that shape."""
     shape = tuple(shape)
     return x if x.aval.shape == shape else bind("reshape", x, new_sizes=shape, dimensions=None)
 
 
-def transposed(x: Array, permutation: Sequence[int]) -> Array:
+def permute(x: Array, permutation: Sequence[int]) -> Array:
     """Permute dimensions: dimension `permutation[i]` of `x` becomes dimension i."""
     permutation = tuple(permutation)
     if permutation == tuple(range(len(permutation))):
@@ -86,14 +86,14 @@ def transposed(x: Array, permutation: Sequence[int]) -> Array:
     return bind("transpose", x, permutation=permutation)
 
 
-def moved(x: Array, source: int, target: int) -> Array:
+def move_dim(x: Array, source: int, target: int) -> Array:
     """Move one dimension to another place."""
     order = [i for i in range(x.aval.ndim) if i != source]
     order.insert(target, source)
-    return transposed(x, order)
+    return permute(x, order)
 
 
-def broadcasted(x: Array, shape: Sequence[int], dims: Sequence[int] | None = None) -> Array:
+def broadcast_to(x: Array, shape: Sequence[int], dims: Sequence[int] | None = None) -> Array:
     """Repeat `x` to a shape; its dimension i goes to `dims[i]`, without `dims` to the last ones."""
     shape, old = tuple(shape), x.aval.shape
     if old == shape:
@@ -102,7 +102,7 @@ def broadcasted(x: Array, shape: Sequence[int], dims: Sequence[int] | None = Non
     return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple(places))
 
 
-def sliced(x: Array, dim: int, start: int, stop: int, step: int = 1) -> Array:
+def slice_dim(x: Array, dim: int, start: int, stop: int, step: int = 1) -> Array:
     """Return `x[..., start:stop:step, ...]` in one dimension."""
     shape = x.aval.shape
     if (start, stop, step) == (0, shape[dim], 1):
@@ -113,23 +113,23 @@ def sliced(x: Array, dim: int, start: int, stop: int, step: int = 1) -> Array:
                 strides=None if step == 1 else tuple(strides))  # fmt: skip
 
 
-def concatenated(xs: Sequence[Array], dim: int) -> Array:
+def join(xs: Sequence[Array], dim: int) -> Array:
     """Join arrays along a dimension."""
     return xs[0] if len(xs) == 1 else bind("concatenate", *xs, dimension=dim)
 
 
-def stacked(xs: Sequence[Array]) -> Array:
+def stack_first(xs: Sequence[Array]) -> Array:
     """Join arrays of one shape along a new first dimension."""
-    return concatenated([reshaped(x, (1, *x.aval.shape)) for x in xs], 0)
+    return join([reshape(x, (1, *x.aval.shape)) for x in xs], 0)
 
 
 def item(x: Array, i: int, dim: int = 0) -> Array:
     """Return element `i` along a dimension, without that dimension."""
     shape = x.aval.shape
-    return reshaped(sliced(x, dim, i, i + 1), (*shape[:dim], *shape[dim + 1 :]))
+    return reshape(slice_dim(x, dim, i, i + 1), (*shape[:dim], *shape[dim + 1 :]))
 
 
-def converted(x: Array, dtype: np.dtype[Any]) -> Array:
+def convert(x: Array, dtype: np.dtype[Any]) -> Array:
     """Convert to a dtype that is not weak."""
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
@@ -138,12 +138,12 @@ def converted(x: Array, dtype: np.dtype[Any]) -> Array:
 
 def in_dtype(x: Array, dtype: np.dtype[Any]) -> Array:
     """Convert to a dtype; a weak type is no reason to convert, as in a tangent."""
-    return x if x.aval.dtype == dtype else converted(x, dtype)
+    return x if x.aval.dtype == dtype else convert(x, dtype)
 
 
-def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
+def fill(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
     """Return an array filled with a Python scalar."""
-    return broadcasted(scalar_array(value, dtype), shape)
+    return broadcast_to(scalar_array(value, dtype), shape)
 
 
 def scalar_like(x: Any, value: Any) -> Array:
@@ -177,18 +177,18 @@ def neg(x: Any) -> Array:
     return bind("neg", x)
 
 
-def scaled(x: Any, factor: Any) -> Array:
+def scale_by(x: Any, factor: Any) -> Array:
     """Return x times a Python number."""
     return bind("mul", x, scalar_array(factor, x.aval.dtype))
 
 
-def summed(x: Array, axes: Sequence[int]) -> Array:
+def sum_axes(x: Array, axes: Sequence[int]) -> Array:
     """Sum over axes."""
     axes = tuple(axes)
     return bind("reduce_sum", x, axes=axes) if axes else x
 
 
-def selected(mask: Any, on_true: Any, on_false: Any) -> Array:
+def select(mask: Any, on_true: Any, on_false: Any) -> Array:
     """Return `on_true` where the mask holds, else `on_false`; scalars are repeated."""
     return bind("select_n", mask, on_false, on_true)
 
@@ -196,7 +196,7 @@ def selected(mask: Any, on_true: Any, on_false: Any) -> Array:
 def selected_rows(mask: Any, on_true: Any, on_false: Any) -> Array:
     """Return `on_true` where a mask of its leading dimensions holds, else `on_false`."""
     shape = on_true.aval.shape
-    return selected(broadcasted(mask, shape, tuple(range(mask.aval.ndim))), on_true, on_false)
+    return select(broadcast_to(mask, shape, tuple(range(mask.aval.ndim))), on_true, on_false)
 
 
 def counting(size: int, dtype: Any) -> Array:
@@ -757,7 +757,7 @@ def _binary_jvp(
         for formula, dot in zip(formulas, tangents, strict=True):
             if type(dot) is Zero or formula is None:
                 continue
-            term = repeated(formula(dot, z, *primals, **params), z.aval.shape)
+            term = repeat_scalar(formula(dot, z, *primals, **params), z.aval.shape)
             total = term if total is None else get_primitive("add").bind(total, term)[0]
         return outs, (Zero(z.aval) if total is None else total,)
 
@@ -776,7 +776,7 @@ def _sum_transpose(rule: Callable[..., Any]) -> Callable[..., Any]:
     return transpose_rule
 
 
-def repeated(x: Any, shape: tuple[int, ...]) -> Any:
+def repeat_scalar(x: Any, shape: tuple[int, ...]) -> Any:
     """Repeat a value of rank 0 to a shape."""
     if x.aval.shape == shape:
         return x
@@ -786,3 +786,9 @@ def repeated(x: Any, shape: tuple[int, ...]) -> Any:
 def sum_over_all(x: Any) -> Any:
     """Sum all elements: what the transpose of repeating a rank-0 value is."""
     return get_primitive("reduce_sum").bind(x, axes=tuple(range(x.aval.ndim)))[0]
+
+
+# The names that release 0.2 of xad and xpar import.
+reshaped, moved, sliced, concatenated, converted, filled = (
+    reshape, move_dim, slice_dim, join, convert, fill,
+)  # fmt: skip

@@ -13,7 +13,7 @@ import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
 from xnp.primitives.control_flow import derived, grown_mask, only_checks, split_at, traced, work_of
-from xnp.primitives.table import broadcasted, selected
+from xnp.primitives.table import broadcast_to, select
 from xprim import (
     ClosedJaxpr,
     contracts,
@@ -512,7 +512,7 @@ def _guard(
         taking_part = [test] if has_guard else []
         new = eval_closed(body, *taking_part, *own[cond_nconsts:], *carry)
         kept = [
-            selected(broadcasted(test, x.aval.shape, (0,)), y, x) if m else x
+            select(broadcast_to(test, x.aval.shape, (0,)), y, x) if m else x
             for x, y, m in zip(carry, new, mapped, strict=True)
         ]
         (more,) = eval_closed(cond, *own[:cond_nconsts], *kept)

@@ -20,7 +20,7 @@ from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumber
 from xnp.primitives.reductions import greatest, least, total_dtype
 from xnp.primitives.shapes import inserted, pad_p
 from xnp.primitives.sort import comparable, compare_text
-from xnp.primitives.table import BOOL, NUMBER, REAL, Kinds, bind, counting, filled, reshaped
+from xnp.primitives.table import BOOL, NUMBER, REAL, Kinds, bind, counting, fill, reshape
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, linear_in, shaped_array
 from xprim.contracts import BatchAxis, Builder, outline
 from xprim.errors import message
@@ -219,7 +219,7 @@ def _reduce_window_sum_transpose(
         before = dilated(w, dilation) - 1 - low
         after = dilated(n, base) + low - dilated(places, stride)
         config.append((before, after, stride - 1))
-    spread = bind("pad", ct, filled((), 0, ct.aval.dtype), padding_config=tuple(config))
+    spread = bind("pad", ct, fill((), 0, ct.aval.dtype), padding_config=tuple(config))
     return reduce_window_sum_p.bind(
         spread, window_dimensions=window_dimensions, window_strides=base_dilation,
         padding=((0, 0),) * x.aval.ndim, base_dilation=(1,) * x.aval.ndim,
@@ -331,17 +331,17 @@ def _scatter(ct: Any, operand: Any, select_prim: Any, params: Any) -> Any:
     Numbers start at 1: 0 is that of padding, which is left out.
     """
     shape, size = operand.aval.shape, operand.aval.size
-    numbers = reshaped(counting(size, np.int32), shape)
-    numbers = bind("add", numbers, filled(shape, 1, np.dtype(np.int32)))
+    numbers = reshape(counting(size, np.int32), shape)
+    numbers = bind("add", numbers, fill(shape, 1, np.dtype(np.int32)))
     chosen = select_and_gather_add_p.bind(numbers, operand, select_prim=select_prim, **params)[0]
     flat = bind(
-        "scatter_add", filled((size + 1,), 0, ct.aval.dtype), reshaped(chosen, (ct.aval.size, 1)),
-        reshaped(ct, (ct.aval.size,)),
+        "scatter_add", fill((size + 1,), 0, ct.aval.dtype), reshape(chosen, (ct.aval.size, 1)),
+        reshape(ct, (ct.aval.size,)),
         dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)), indices_are_sorted=False,
         unique_indices=False, mode=PROMISE_IN_BOUNDS,
     )  # fmt: skip
     inside = bind("slice", flat, start_indices=(1,), limit_indices=(size + 1,), strides=None)
-    return reshaped(inside, shape)
+    return reshape(inside, shape)
 
 
 def both_in_front(axis: BatchAxis, operands: Any, dims: Any) -> tuple[Any, Any, int]:
