@@ -573,18 +573,18 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, **p
 
 def _axes_of_examples(axis: BatchAxis, jaxpr: ClosedJaxpr, params: Any) -> tuple[Any, ...]:
     """Return the manual axes that cut the examples; none where members ask for all of these."""
-    asked = axis.mesh_axes
+    requested = axis.mesh_axes
     if axis.sharding is None:
         check_axis_names(f"vmap of shard_map({params['name']}): spmd_axis_name", params["mesh"],
-                         PartitionSpec(asked))  # fmt: skip
-    if not asked or not set(asked) <= set(params["manual"]) or _is_named(jaxpr, axis.name):
+                         PartitionSpec(requested))  # fmt: skip
+    if not requested or not set(requested) <= set(params["manual"]) or _is_named(jaxpr, axis.name):
         return ()
     lays = (*params["in_lays"], *params["out_lays"])
     used = set(params["active"]).union(*[lay.spec.names() for lay in lays], _axes_in(jaxpr))
-    taken = [name for name in asked if name in used]
+    taken = [name for name in requested if name in used]
     if not taken:
-        return asked
-    if axis.sharding is None:  # somebody asked for it by name
+        return requested
+    if axis.sharding is None:  # requested by name
         raise ValueError(message(
             f"vmap of shard_map({params['name']})",
             f"spmd_axis_name {taken[0]!r} is used by the function already.",
@@ -906,15 +906,15 @@ class _ShardMapCalls(Calls):
         self.options = options
         for name in ("in_specs", "out_specs"):
             _check_specs(name, options[name])
-        asked = options["axis_names"]
-        options["axis_names"] = (asked,) if isinstance(asked, str) else tuple(asked)
+        requested = options["axis_names"]
+        options["axis_names"] = (requested,) if isinstance(requested, str) else tuple(requested)
         own = (options["mesh"], _key(options["in_specs"]), _key(options["out_specs"]),
                options["axis_names"], bool(options["check_vma"]))  # fmt: skip
         plain = dict.fromkeys(
             ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames"))  # fmt: skip
         super().__init__(fun, Signature(fun, plain, "shard_map"), own)
-        asked = options["in_specs"]
-        leaves = () if asked is INFER else xtree.leaves(asked, is_leaf=_is_spec)
+        requested = options["in_specs"]
+        leaves = () if requested is INFER else xtree.leaves(requested, is_leaf=_is_spec)
         self._hands_on = any(spec is None for spec in leaves)
         self._of_the_rest: dict[Any, Any] = {}  # at most `_MOST_HANDED_ON`, by what is handed on
 
@@ -939,8 +939,8 @@ class _ShardMapCalls(Calls):
 
     def mesh(self) -> Mesh | AbstractMesh:
         """Return the mesh of a call, with devices where they are known."""
-        asked, known = self.options["mesh"], meshes.current_mesh.value
-        found = known or current_abstract_mesh.value if asked is None else asked
+        requested, known = self.options["mesh"], meshes.current_mesh.value
+        found = known or current_abstract_mesh.value if requested is None else requested
         if not isinstance(found, Mesh | AbstractMesh):
             raise ValueError(message(
                 f"shard_map({self.name})", "there is no mesh of devices.", got=repr(found),
@@ -1127,19 +1127,19 @@ def _key(specs: Any) -> Any:
 
 
 def _manual_axes(calls: _ShardMapCalls, mesh: AnyMesh) -> tuple[Any, ...]:
-    asked = calls.options["axis_names"]
+    requested = calls.options["axis_names"]
     outside = abstract_mesh_now()
     taken = () if outside is None else outside.manual_axes  # by a shard_map around this one
-    if not asked:
+    if not requested:
         return tuple([name for name in mesh.axis_names if name not in taken])
-    again = [name for name in asked if name in taken]
+    again = [name for name in requested if name in taken]
     if again:
         raise ValueError(message(
             f"shard_map({calls.name})", f"the axis {again[0]!r} is of type Manual already, inside "
-            "of another shard_map.", got=f"axis_names={tuple(asked)}",
+            "of another shard_map.", got=f"axis_names={tuple(requested)}",
         ))  # fmt: skip
-    check_axis_names(f"shard_map({calls.name}): axis_names", mesh, PartitionSpec(*asked))
-    return tuple([name for name in mesh.axis_names if name in asked])
+    check_axis_names(f"shard_map({calls.name}): axis_names", mesh, PartitionSpec(*requested))
+    return tuple([name for name in mesh.axis_names if name in requested])
 
 
 def _argument_lays(
@@ -1152,18 +1152,18 @@ def _argument_lays(
             f"shard_map({calls.name})", "it takes positional arguments alone.",
             got=f"keyword arguments {list(kwargs_tree.node_data()[1])}",
         ))  # fmt: skip
-    asked = calls.options["in_specs"]
-    asked = tuple(asked) if isinstance(asked, list) else asked
+    requested = calls.options["in_specs"]
+    requested = tuple(requested) if isinstance(requested, list) else requested
     template = args_tree.unflatten(range(len(avals)))
-    if asked is INFER:
-        asked = args_tree.unflatten(_specs_in_types(calls.name, mesh, manual, avals))
-    if isinstance(asked, tuple) and len(asked) != len(template):
+    if requested is INFER:
+        requested = args_tree.unflatten(_specs_in_types(calls.name, mesh, manual, avals))
+    if isinstance(requested, tuple) and len(requested) != len(template):
         raise ValueError(message(
             f"shard_map({calls.name})", f"in_specs must have an entry for each of {len(template)} "
-            "arguments.", got=f"{len(asked)} entries",
+            "arguments.", got=f"{len(requested)} entries",
         ))  # fmt: skip
     names = [f"in_specs of {name}" for name in arguments.names()]
-    return _lays(calls, mesh, manual, asked, template, names, avals)
+    return _lays(calls, mesh, manual, requested, template, names, avals)
 
 
 def _specs_in_types(
@@ -1235,7 +1235,7 @@ def _lays(
 def _check_sums(
     operation: str, spec: PartitionSpec, aval: ShapedArray, manual: Sequence[Any]
 ) -> None:
-    """Raise where types and specs differ in what is in parts: nobody has asked to add these up."""
+    """Raise where types and specs differ in what is unreduced: nothing says to add these up."""
     require(
         sums_of(aval).unreduced.intersection(manual) == spec.unreduced, operation,
         "the argument is in parts of sums along other axes than the spec says.",

@@ -19,7 +19,7 @@ from xjit.debug.monitoring import retraces
 from xjit.dispatch.jit import jit
 from xjit.dispatch.program import program_of
 from xjit.export import files
-from xjit.export.files import HEAD, Devices, DisabledSafetyCheck, Spread, devices_of, tree_of_form
+from xjit.export.files import HEAD, Devices, DisabledSafetyCheck, Shardings, devices_of
 from xjit.export.symbolic_shapes import check_facts, scope_of, sizes_in, solved
 from xjit.host_kernels import is_rule, named_rules, numbered_rules
 from xjit.lowering.modules import LoweredProgram, lower
@@ -205,7 +205,7 @@ def _no_programs(*_: Any) -> Any:
 # The primitive `call_exported`: a call of a stored program, with all of its rules.
 #
 # The param `exported` is the `Exported`. Nothing of the program is known but its text, so a
-# derivative is asked of the `Exported`, and a batch calls it for each example in turn. Compiled,
+# derivative is computed by the `Exported`, and a batch calls it for each example in turn. Compiled,
 # the functions of the stored program become functions of the one that calls it.
 
 
@@ -310,15 +310,15 @@ def _numpy(*operands: Any, exported: Any) -> Any:
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
-    kept, spread = exported.module_kept_var_idx, exported.spread
-    if spread is not None:
+    kept, shardings = exported.module_kept_var_idx, exported.shardings
+    if shardings is not None:
         _check_devices(b.module, exported)
-        operands = _lying_as(b, operands, avals_in, spread.arguments)
+        operands = _lying_as(b, operands, avals_in, shardings.arguments)
     results = exported.module_for(b.platform).write_call(
         b, [operands[i] for i in kept], [avals_in[i] for i in kept], avals_out,
         _values_of_variables(exported, avals_in),
     )  # fmt: skip
-    return results if spread is None else _lying_as(b, results, avals_out, spread.results)
+    return results if shardings is None else _lying_as(b, results, avals_out, shardings.results)
 
 
 def _check_devices(module: Any, exported: Any) -> None:
@@ -403,7 +403,7 @@ class Exported(ProgramOfThisProcess):
       module_kept_var_idx: the numbers of the leaves of the arguments that `main` takes.
       symbolic_facts: what sizes it was made for: expressions that are not negative, each with the
         constraint or the line that it comes from.
-      spread: how its arguments and results lie, None for a program of one device.
+      shardings: those of its arguments and results, None for a program of one device.
     """
 
     _holds = "functions"
@@ -421,18 +421,18 @@ class Exported(ProgramOfThisProcess):
     modules: Mapping[str, StoredModule] = field(repr=False)
     make_vjp: Callable[[], Exported] | None = field(default=None, repr=False)
     symbolic_facts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    spread: Spread | None = None
+    shardings: Shardings | None = None
     ordered_effects: tuple[Any, ...] = ()
 
     @property
     def nr_devices(self) -> int:
         """How many devices it runs on."""
-        return 1 if self.spread is None else self.spread.nr_devices
+        return 1 if self.shardings is None else self.shardings.nr_devices
 
     @property
     def calling_convention_version(self) -> int:
         """How `main` is called, which readers look at."""
-        return of_one_device if self.spread is None else of_several_devices
+        return of_one_device if self.shardings is None else of_several_devices
 
     @property
     def uses_global_constants(self) -> bool:
@@ -481,13 +481,13 @@ class Exported(ProgramOfThisProcess):
         Raises:
           ValueError: the mesh has another number of devices.
         """
-        return self._over(mesh, self.spread and self.spread.arguments, self.in_avals)
+        return self._over(mesh, self.shardings and self.shardings.arguments, self.in_avals)
 
     def out_shardings_jax(
         self, mesh: Mesh | AbstractMesh | None = None
     ) -> tuple[Sharding | None, ...]:
         """Return for each leaf of the result how it lies; as `in_shardings_jax`."""
-        return self._over(mesh, self.spread and self.spread.results, self.out_avals)
+        return self._over(mesh, self.shardings and self.shardings.results, self.out_avals)
 
     def _over(self, mesh: Any, stored: Any, avals: Any) -> tuple[Sharding | None, ...]:
         if mesh is not None and mesh.size != self.nr_devices:
@@ -679,9 +679,9 @@ def _read_exported(facts: dict[str, Any], programs: memoryview) -> Exported:
     platforms, derivative = tuple(facts["platforms"]), facts["vjp"]
     return Exported(
         fun_name=facts["fun_name"],
-        in_tree=tree_of_form(facts["in_tree"]),
+        in_tree=files.tree_of_form(facts["in_tree"]),
         in_avals=_avals(facts, "in_avals", 0, scope),
-        out_tree=tree_of_form(facts["out_tree"]),
+        out_tree=files.tree_of_form(facts["out_tree"]),
         out_avals=_avals(facts, "out_avals", 1, scope),
         platforms=platforms,
         unordered_effects=tuple(
@@ -692,7 +692,7 @@ def _read_exported(facts: dict[str, Any], programs: memoryview) -> Exported:
         modules=dict(zip(platforms, [modules[tuple(p)] for p in facts["programs"]], strict=True)),
         make_vjp=None if derivative is None else lambda: _read_exported(derivative, programs),
         symbolic_facts=dict(known),
-        spread=files.spread_of_form(facts.get("devices")),
+        shardings=files.shardings_of_form(facts.get("devices")),
     )
 
 
@@ -714,7 +714,7 @@ maximum_supported_calling_convention_version: Final = of_several_devices
 # `export`: from a compiled function and the types of its arguments to an `Exported`.
 #
 # The program is traced as `jit` does it, and written once for each platform; what would not mean
-# the same elsewhere is refused: Python functions, ordered effects, copies on several devices.
+# the same elsewhere raises an error: Python functions, ordered effects, copies on several devices.
 
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -780,7 +780,7 @@ def export(
 
     @boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
-        with retraces("allow"):  # a program for each export is what was asked for
+        with retraces("allow"):  # each export is a program of its own
             return _export(fun_jit, args, kwargs, names or (default_export_platform(),), checks)
 
     return do_export
@@ -826,7 +826,7 @@ def _export(
     return Exported(
         fun_name=name, in_tree=traced.in_tree, in_avals=tuple(closed.in_avals),
         out_tree=traced.out_tree, out_avals=tuple(closed.out_avals),
-        platforms=platforms, spread=where.spread(),
+        platforms=platforms, shardings=where.shardings(),
         unordered_effects=tuple(sorted(closed.effects, key=str)), disabled_safety_checks=checks,
         module_kept_var_idx=kept, modules={p: module_by_text[t] for p, t in texts.items()},
         make_vjp=functools.partial(_export_vjp, traced, platforms, checks),

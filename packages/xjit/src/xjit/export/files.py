@@ -29,8 +29,8 @@ from xprim.symbolic_dimensions import SymbolicScope, dimension_text, is_symbolic
 
 __all__ = [
     "register_namedtuple_serialization", "register_pytree_node_serialization", "tree_form",
-    "tree_of_form", "DisabledSafetyCheck", "check_custom_calls", "Devices", "Spread",
-    "StoredSharding", "devices_of", "sharding_of_form", "spread_form", "spread_of_form",
+    "tree_of_form", "DisabledSafetyCheck", "check_custom_calls", "Devices", "Shardings",
+    "StoredSharding", "devices_of", "sharding_of_form", "shardings_form", "shardings_of_form",
     "type_form", "DIGEST_FROM", "HEAD", "MARK", "VERSION", "aval_of_form", "serialized",
 ]  # fmt: skip
 
@@ -330,7 +330,7 @@ def is_platform_free(disabled_checks: Sequence[DisabledSafetyCheck]) -> bool:
 # ------------------------------------------------------------------------------- several devices
 # Stored programs of several devices: how their arguments and results lie.
 #
-# What: `StoredSharding`, a sharding without devices; `Spread`, those of one program. Idea: a
+# What: `StoredSharding`, a sharding without devices; `Shardings`, those of one program. Idea: a
 # program counts its devices from 0, and the one that calls it has as many, in an order of its
 # own. So what is stored names axes and numbers; a mesh of the caller gives them devices.
 
@@ -391,7 +391,7 @@ class StoredSharding:
 
 
 @dataclass(frozen=True)
-class Spread:
+class Shardings:
     """How the arguments and results of a program of several devices lie.
 
     Attributes:
@@ -419,13 +419,13 @@ class Devices:
     arguments: tuple[Sharding | None, ...] = ()
     results: tuple[Sharding | None, ...] = ()
 
-    def spread(self) -> Spread | None:
+    def shardings(self) -> Shardings | None:
         """Return what is stored of it, None for a program of one device."""
         if not self.devices:
             return None
         stored = [tuple([_store_sharding(s, self.devices) for s in side])
                   for side in (self.arguments, self.results)]  # fmt: skip
-        return Spread(len(self.devices), *stored)
+        return Shardings(len(self.devices), *stored)
 
 
 def devices_of(traced: Any) -> Devices:
@@ -435,8 +435,8 @@ def devices_of(traced: Any) -> Devices:
       ValueError: its replicas each run a copy of the program.
     """
     program = traced._program
-    asked = [*program.in_shardings, *traced._shardings, *program.out_shardings]
-    meshes = [s.mesh for s in asked if isinstance(s, NamedSharding)]
+    requested = [*program.in_shardings, *traced._shardings, *program.out_shardings]
+    meshes = [s.mesh for s in requested if isinstance(s, NamedSharding)]
     if meshes and not any(
         isinstance(m, Mesh) for m in [*meshes, sharding_kinds.mesh_within(program.closed)]
     ):
@@ -455,13 +455,13 @@ def devices_of(traced: Any) -> Devices:
 
 
 def _without_devices(traced: Any, mesh: Mesh | AbstractMesh) -> Devices:
-    """Return the devices of a function that is asked for meshes without devices: numbers."""
+    """Return the devices of a function that is exported for meshes without devices: numbers."""
     if mesh.size == 1:
         return Devices()
     program = traced._program
     everywhere = NamedSharding(mesh, PartitionSpec())
-    asked = program.in_shardings or [None] * len(traced._shardings)
-    pairs = zip(asked, traced._shardings, strict=True)
+    requested = program.in_shardings or [None] * len(traced._shardings)
+    pairs = zip(requested, traced._shardings, strict=True)
     arguments: list[Sharding | None] = [
         next((s for s in pair if isinstance(s, NamedSharding)), everywhere) for pair in pairs
     ]
@@ -503,9 +503,9 @@ def _store_tiles(sharding: Sharding, devices: Sequence[Any]) -> StoredSharding:
     return StoredSharding(tuple(axes), tuple(parts), tuple(order))
 
 
-def spread_form(spread: Spread | None) -> Any:
+def shardings_form(shardings: Shardings | None) -> Any:
     """Return how values lie as JSON's values, each mesh once; None for one device."""
-    if spread is None:
+    if shardings is None:
         return None
     meshes: dict[Any, int] = {}
 
@@ -515,13 +515,13 @@ def spread_form(spread: Spread | None) -> Any:
         place = meshes.setdefault((sharding.axes, sharding.order), len(meshes))
         return [place, sharding.parts]
 
-    sides = [[form(s) for s in side] for side in (spread.arguments, spread.results)]
-    return {"count": spread.nr_devices, "meshes": list(meshes), "arguments": sides[0],
+    sides = [[form(s) for s in side] for side in (shardings.arguments, shardings.results)]
+    return {"count": shardings.nr_devices, "meshes": list(meshes), "arguments": sides[0],
             "results": sides[1]}  # fmt: skip
 
 
-def spread_of_form(form: Any) -> Spread | None:
-    """Return what `spread_form` gave a form of."""
+def shardings_of_form(form: Any) -> Shardings | None:
+    """Return what `shardings_form` gave a form of."""
     if form is None:
         return None
     meshes = [(tuple([(name, size) for name, size in axes]), tuple(order))
@@ -531,7 +531,7 @@ def spread_of_form(form: Any) -> Spread | None:
                for s in form[side]])
         for side in ("arguments", "results")
     ]  # fmt: skip
-    return Spread(form["count"], *sides)
+    return Shardings(form["count"], *sides)
 
 
 def type_form(sharding: Any) -> Any:
@@ -609,7 +609,7 @@ def _facts(exported: Any, vjp_order: int, programs: list[bytes]) -> dict[str, An
         "effects": [[e.name, e.exact] for e in exported.unordered_effects],
         "disabled_checks": [str(c) for c in exported.disabled_safety_checks],
         "calling_convention": exported.calling_convention_version,
-        "devices": spread_form(exported.spread),
+        "devices": shardings_form(exported.shardings),
         "types": [
             [type_form(a.type_sharding) for a in avals]
             for avals in (exported.in_avals, exported.out_avals)

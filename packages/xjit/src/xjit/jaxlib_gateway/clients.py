@@ -377,7 +377,7 @@ MAX_CPU_DEVICES = 4096
 """How many devices the CPU may show: each costs some 0.3 MB and a few threads, used or not."""
 
 _lock = forkable_rlock()
-# A client is made when it is first asked for, and once.
+# A client is made when it is first used, and once.
 _client_by_platform: dict[str, Any] = {}
 # The first device of each client.
 _default_device_by_platform: dict[str | None, Any] = {}
@@ -409,7 +409,7 @@ def client(platform: str | None = None) -> Any:
 
 @functools.cache
 def platforms() -> tuple[str, ...]:
-    """Return the platforms that may be asked for, the preferred one first, as found at first use.
+    """Return the platforms that may be used, the preferred one first, as found at first use.
 
     The option `platforms`, or else the environment variable `XSTACK_PLATFORMS` (names between
     commas), replaces the list; otherwise it is `gpu`, where the CUDA plugin is installed, and
@@ -428,14 +428,14 @@ def platforms() -> tuple[str, ...]:
 
 def _choose_platforms() -> str:
     options = (runtime_options.platforms, runtime_options.platform_name)
-    asked = [option.value for option in options if option.value]
-    return str(asked[0]) if asked else os.environ.get("XSTACK_PLATFORMS", "")
+    chosen = [option.value for option in options if option.value]
+    return str(chosen[0]) if chosen else os.environ.get("XSTACK_PLATFORMS", "")
 
 
 def default_backend() -> str:
     """Return the platform that is used when none is named.
 
-    It is the first of `platforms()`. A GPU that was not asked for by name and cannot be started
+    It is the first of `platforms()`. A GPU that was not chosen by name and cannot be started
     gives way to the CPU, with one warning.
     """
     first = platforms()[0]
@@ -629,8 +629,8 @@ when_orphaned(_forget_clients)
 def _make_cpu_client() -> Any:
     settings = dict(_cpu_settings)
     if "num_devices" not in settings:
-        asked = runtime_options.num_cpu_devices.value
-        settings["num_devices"] = _num_devices_from_environment() if asked is None else asked
+        count = runtime_options.num_cpu_devices.value
+        settings["num_devices"] = _num_devices_from_environment() if count is None else count
     if _processes:
         settings |= {k: v for k, v in _processes.items() if k != "visible_devices"}
         settings["collectives"] = settings["collectives"]()
@@ -675,7 +675,7 @@ def _num_threads_from_environment() -> int | None:
 
 
 def _num_devices_from_environment() -> int | None:
-    """Return the number asked for, or None, with which XLA reads its own XLA_FLAGS (default 1)."""
+    """Return the number that is set; with None XLA reads its own XLA_FLAGS (default 1)."""
     text = os.environ.get("XSTACK_NUM_CPU_DEVICES", "").strip()
     if not text:
         return None
@@ -865,8 +865,8 @@ def share_devices(
 #
 # Until Python 3.14 a thread that comes out of the runtime when the interpreter is gone is unwound
 # through C++ that allows no unwinding, and the process dies by a signal. So at exit each daemon
-# thread that has used the library is asked to end, by a `SystemExit` at its next step, which Python
-# does not report; those that are inside the library are waited for, and asked again. A thread that
+# thread that has used the library is ended by a `SystemExit` at its next step, which Python
+# does not report; those that are inside the library are waited for, and get another. A thread that
 # comes to the library later ends at its first step there.
 
 # A thread may be inside a long program; after this it is left to its fate.
@@ -888,10 +888,10 @@ def _end_daemon_threads() -> None:
     no_more_threads.set()
     threads = [t for t in threading.enumerate() if t.daemon and t.ident in threads_seen
                and t is not threading.current_thread()]  # fmt: skip
-    start, asked, waited = time.monotonic(), 0, 0.0
+    start, requests, waited = time.monotonic(), 0, 0.0
     while threads and waited < _PATIENCE_SECONDS:
-        if waited >= asked * _ASK_AGAIN_SECONDS:
-            asked += 1
+        if waited >= requests * _ASK_AGAIN_SECONDS:
+            requests += 1
             for thread in threads:
                 _ask_to_end(thread)
         time.sleep(_PAUSE_SECONDS)
