@@ -34,13 +34,13 @@ from xnp import lax
 from xprim import (
     EAGER,
     check_jaxpr,
-    common_subexpressions_merged,
-    dead_code_removed,
     eval_closed,
     eval_jaxpr,
     from_numpy,
     install_backend,
     make_jaxpr,
+    merge_common_subexpressions,
+    remove_dead_code,
 )
 
 BATCH = 2
@@ -138,9 +138,9 @@ def check_jaxpr_of(
     for eqn in closed.jaxpr.eqns:
         assert eqn.primitive.name in text
     compare(eval_closed(closed, *args), wanted, known, "eval_jaxpr")
-    merged = common_subexpressions_merged(closed.jaxpr)
+    merged = merge_common_subexpressions(closed.jaxpr)
     check_jaxpr(merged)
-    smaller, needed = dead_code_removed(merged)
+    smaller, needed = remove_dead_code(merged)
     check_jaxpr(smaller)
     rest = [x for x, n in zip(args, needed, strict=True) if n]
     compare(eval_jaxpr(smaller, closed.consts, *rest), wanted, known, "without dead code")

@@ -9,7 +9,7 @@ from xad import checkpoint, checkpoint_policies, grad, hessian, jvp, linear_tran
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
-from xprim import Primitive, as_array, call_rules, dead_code_removed, make_jaxpr
+from xprim import Primitive, as_array, call_rules, make_jaxpr, remove_dead_code
 from xprim.calls import call_in_place
 
 HISTORY = []
@@ -42,7 +42,7 @@ def plain(x, y):
 
 
 def eqns_of(fun, *args):
-    jaxpr, _ = dead_code_removed(make_jaxpr(fun)(*args).jaxpr)
+    jaxpr, _ = remove_dead_code(make_jaxpr(fun)(*args).jaxpr)
     return [e for e in jaxpr.eqns if e.primitive is labelled_p]
 
 

@@ -24,10 +24,10 @@ from xprim import (
     Effect,
     Primitive,
     as_array,
-    common_subexpressions_merged,
-    dead_code_removed,
     eval_closed,
     make_jaxpr,
+    merge_common_subexpressions,
+    remove_dead_code,
     undefined,
 )
 from xprim.errors import UndefinedRuleError
@@ -88,9 +88,9 @@ def test_passes_keep_effects_in_number_and_order():
     closed = make_jaxpr(program)(1.0)
     assert closed.effects == {Effect("note"), "mark"}
     noted = ["test_note", "test_mark", "test_note"]
-    assert names(dead_code_removed(closed.jaxpr)[0]) == [*noted, "mul"]
-    assert names(dead_code_removed(closed.jaxpr, [False])[0]) == noted
-    assert names(common_subexpressions_merged(closed.jaxpr)) == [*noted, "sin", "mul"]
+    assert names(remove_dead_code(closed.jaxpr)[0]) == [*noted, "mul"]
+    assert names(remove_dead_code(closed.jaxpr, [False])[0]) == noted
+    assert names(merge_common_subexpressions(closed.jaxpr)) == [*noted, "sin", "mul"]
     eval_closed(closed, as_array(2.0))
     assert LOG == [("a", 2.0), "mark", ("a", 2.0)]
 
@@ -118,7 +118,7 @@ def test_calls_and_control_flow_have_the_effects_of_their_programs(wrap):
     else:
         closed = make_jaxpr(wrap(lambda x: (note(x), x * x)[1]))(1.0)
     assert closed.effects == {Effect("note")}
-    assert names(dead_code_removed(closed.jaxpr, [False])[0])
+    assert names(remove_dead_code(closed.jaxpr, [False])[0])
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -9,7 +9,7 @@ import xad
 import xbatch
 from xjit import jit, statistics
 from xnp import lax
-from xprim import as_array, closed_without_dead_code, make_jaxpr
+from xprim import as_array, make_jaxpr, prune_dead_code
 
 
 def array(*values):
@@ -95,7 +95,7 @@ def test_per_example_gradients_of_a_compiled_function():
 def test_unused_results_of_a_call_are_not_computed():
     inner = jit(lambda x, y: (lax.sin(x), lax.cos(y), lax.add(x, y), lax.sub(x, y)))
     closed = make_jaxpr(lambda x, y: inner(x, y)[0])(1.0, 2.0)
-    smaller, needed = closed_without_dead_code(closed)
+    smaller, needed = prune_dead_code(closed)
     (eqn,) = smaller.eqns
     assert needed == [True, False]
     assert len(eqn.inputs) == 1 and len(eqn.outputs) == 1

@@ -170,10 +170,10 @@ def test_checkpoint_under_staging_and_linearize():
 
 
 def test_dead_results_of_a_checkpoint_are_dropped():
-    from xprim import dead_code_removed
+    from xprim import remove_dead_code
 
     closed = make_jaxpr(lambda x: checkpoint(lambda x: (sin(x), cos(x)))(x)[1])(1.0)
-    smaller, _ = dead_code_removed(closed.jaxpr)
+    smaller, _ = remove_dead_code(closed.jaxpr)
     (eqn,) = smaller.eqns
     assert [e.primitive.name for e in eqn.params["jaxpr"].eqns] == ["cos"]
 

@@ -20,13 +20,13 @@ from xprim import (
     LINEAR,
     Primitive,
     Undefined,
-    closed_without_dead_code,
     config,
     dtypes,
     get_primitive,
     kernels,
     make_jaxpr,
     named_scope,
+    prune_dead_code,
     scalar_array,
     undefined,
 )
@@ -325,7 +325,7 @@ def programs_of(fun, point):
         except (MissingRuleError, ValueError) as error:
             found.append(str(error))
             continue
-        live = closed_without_dead_code(closed, keep_arguments=True)[0]
+        live = prune_dead_code(closed, keep_arguments=True)[0]
         places = [(describe(eqn.source), eqn.name_stack) for eqn in live.eqns]
         found.append((str(live), places, bits(live.consts)))
     return found

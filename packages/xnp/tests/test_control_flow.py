@@ -11,7 +11,7 @@ import pytest
 import xtree
 from xnp import lax
 from xnp.lax import control_flow_staging
-from xprim import as_array, check_jaxpr, config, dead_code_removed, eval_closed, make_jaxpr
+from xprim import as_array, check_jaxpr, config, eval_closed, make_jaxpr, remove_dead_code
 
 
 def _values(tree: Any) -> list[Any]:
@@ -285,7 +285,7 @@ def test_mistakes_are_explained(call: Callable[[], Any], error: type[Exception],
 
 
 def _live(fun: Callable[..., Any], *args: Any) -> Any:
-    jaxpr, _ = dead_code_removed(make_jaxpr(fun)(*args).jaxpr)
+    jaxpr, _ = remove_dead_code(make_jaxpr(fun)(*args).jaxpr)
     check_jaxpr(jaxpr)
     return {eqn.primitive.name: eqn for eqn in jaxpr.eqns}
 

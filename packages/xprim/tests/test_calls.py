@@ -3,7 +3,7 @@
 import pytest
 
 from packages.xprim.tests.operations import noise, plus
-from xprim import Eager, Operand, Primitive, dead_code_removed, make_jaxpr, undefined
+from xprim import Eager, Operand, Primitive, make_jaxpr, remove_dead_code, undefined
 from xprim.calls import Programs, needed_arguments
 from xprim.errors import DuplicateRuleError
 from xprim.jaxpr import map_programs, program_of_equation
@@ -55,7 +55,7 @@ def test_a_carried_value_stays_with_all_that_reaches_it_in_later_rounds():
         return plus(a, b), plus(b, c), plus(c, k), plus(d, m), row, d
 
     closed = loop(body, lambda asked, a, b, c, d: asked, 2, 4, 1)
-    smaller, needed = dead_code_removed(closed.jaxpr, [True, *[False] * 5])
+    smaller, needed = remove_dead_code(closed.jaxpr, [True, *[False] * 5])
     assert needed == [True, True, False, True, True, True, False, False]  # asked, k, m, a-d, row
     (eqn,) = smaller.eqns
     assert (eqn.params["num_consts"], eqn.params["num_carry"]) == (1, 3)
@@ -67,7 +67,7 @@ def test_what_the_test_of_a_loop_asks_for_stays():
     closed = loop(
         lambda k, a, b, c: (plus(a, k), b, c), lambda asked, a, b, c: plus(b, asked), 1, 3, 0
     )
-    _, needed = dead_code_removed(closed.jaxpr, [False, False, True])
+    _, needed = remove_dead_code(closed.jaxpr, [False, False, True])
     assert needed == [True, False, False, True, True]
 
 
@@ -81,7 +81,7 @@ def test_branches_keep_what_some_of_them_need_and_the_index():
     branches = (program(lambda x, y, z: (x, y), 3), program(lambda x, y, z: (z, y), 3))
     avals = program(lambda *xs: xs, 4).in_avals
     closed = program_of_equation(choice_p, avals, {"branches": branches})
-    smaller, needed = dead_code_removed(closed.jaxpr, [True, False])
+    smaller, needed = remove_dead_code(closed.jaxpr, [True, False])
     assert needed == [True, True, False, True]
     assert [len(br.in_avals) for br in smaller.eqns[0].params["branches"]] == [2, 2]
 
@@ -90,7 +90,7 @@ def test_programs_with_fewer_results_are_made_once():
     branches = (program(lambda x, y: (x, y), 2), program(lambda x, y: (y, y), 2))
     avals = program(lambda *xs: xs, 3).in_avals
     closed = program_of_equation(choice_p, avals, {"branches": branches})
-    one, other = [dead_code_removed(closed.jaxpr, [True, False])[0] for _ in range(2)]
+    one, other = [remove_dead_code(closed.jaxpr, [True, False])[0] for _ in range(2)]
     pairs = zip(one.eqns[0].params["branches"], other.eqns[0].params["branches"], strict=True)
     assert all(a is b for a, b in pairs)
 

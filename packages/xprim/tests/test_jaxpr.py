@@ -22,16 +22,16 @@ from xprim import (
     Var,
     as_array,
     check_jaxpr,
-    closed_without_dead_code,
-    common_subexpressions_merged,
-    dead_code_removed,
     eval_closed,
     eval_jaxpr,
     format_jaxpr,
     make_jaxpr,
+    merge_common_subexpressions,
     named_scope,
     operands_of_results,
-    substituted,
+    prune_dead_code,
+    remove_dead_code,
+    substitute,
 )
 from xprim.errors import JaxprTypeError
 
@@ -179,34 +179,34 @@ def test_dead_code_is_dropped_and_effects_stay():
         return scale(x, 2), scale(y, 3)
 
     closed = make_jaxpr(f)(X, X)
-    smaller, needed = dead_code_removed(closed.jaxpr)
+    smaller, needed = remove_dead_code(closed.jaxpr)
     assert names(smaller) == ["test_noise", "test_scale", "test_scale"] and needed == [True, True]
-    smaller, needed = dead_code_removed(closed.jaxpr, [True, False])
+    smaller, needed = remove_dead_code(closed.jaxpr, [True, False])
     assert names(smaller) == ["test_noise", "test_scale"]
     assert needed == [True, True]
     pure = make_jaxpr(lambda x, y: (scale(x, 2), scale(y, 3)))(X, X)
-    smaller, needed = dead_code_removed(pure.jaxpr, [True, False])
+    smaller, needed = remove_dead_code(pure.jaxpr, [True, False])
     assert names(smaller) == ["test_scale"] and needed == [True, False] and len(smaller.invars) == 1
 
 
 def test_dead_code_is_dropped_inside_calls():
     closed = called(lambda x, y: (scale(x, 2), plus(y, y)), X, X)
-    smaller, needed = dead_code_removed(closed.jaxpr, [True, False])
+    smaller, needed = remove_dead_code(closed.jaxpr, [True, False])
     (eqn,) = smaller.eqns
     assert names(eqn.params["jaxpr"]) == ["test_scale"] and needed == [True, False]
     check_jaxpr(smaller)
     loud = called(lambda x: (noise(x), scale(x, 2)), X)
-    smaller, _ = dead_code_removed(loud.jaxpr, [False, False])
+    smaller, _ = remove_dead_code(loud.jaxpr, [False, False])
     assert names(smaller) == ["test_call"]
 
 
 def test_unneeded_constants_go_with_dead_code():
     c = as_array(X)
     closed = make_jaxpr(lambda x: (plus(x, c), scale(x, 2)))(X)
-    smaller, _ = closed_without_dead_code(closed, [False, True])
+    smaller, _ = prune_dead_code(closed, [False, True])
     assert smaller.consts == () and closed.consts == (c,)
-    assert closed_without_dead_code(closed, [False, True])[0] is smaller
-    kept, needed = closed_without_dead_code(closed, [False, False], keep_arguments=True)
+    assert prune_dead_code(closed, [False, True])[0] is smaller
+    kept, needed = prune_dead_code(closed, [False, False], keep_arguments=True)
     assert needed == [False] and len(kept.in_avals) == 1 and not kept.eqns
 
 
@@ -216,7 +216,7 @@ def test_common_subexpressions_are_computed_once():
         return plus(plus(a, 1.0), plus(b, 1.0)), scale(x, 3), noise(x), noise(x), b
 
     jaxpr = make_jaxpr(f)(X).jaxpr
-    merged = common_subexpressions_merged(jaxpr)
+    merged = merge_common_subexpressions(jaxpr)
     check_jaxpr(merged)
     assert sorted(names(merged)) == sorted(
         ["test_scale", "test_plus", "test_plus", "test_scale", "test_noise", "test_noise"]
@@ -226,13 +226,13 @@ def test_common_subexpressions_are_computed_once():
         np.testing.assert_array_equal(a, b)
     # equal numbers of other types, and signed zeros, are not the same
     different = make_jaxpr(lambda x: (plus(x, 0.0), plus(x, -0.0)))(X).jaxpr
-    assert len(common_subexpressions_merged(different).eqns) == 2
+    assert len(merge_common_subexpressions(different).eqns) == 2
 
 
 def test_substitution_replaces_free_variables():
     closed = make_jaxpr(lambda x, y: (plus(x, y), y))(X, X)
     x, y = closed.jaxpr.invars
-    jaxpr = substituted(closed.jaxpr, {y: x})
+    jaxpr = substitute(closed.jaxpr, {y: x})
     out = eval_jaxpr(jaxpr, [], as_array(X), as_array(5 * X))
     assert np.asarray(out[0]).tolist() == [2, 2, 2] and np.asarray(out[1]).tolist() == [1, 1, 1]
 

@@ -397,13 +397,11 @@ def split_at(
     given = frozenset(saved)
     eqns = [eqn for eqn in inner.eqns if given.isdisjoint(eqn.outputs)]
     opened = inner.replace(invars=[*saved, *inner.invars], eqns=eqns)
-    rest, taken = xprim.closed_without_dead_code(ClosedJaxpr(opened, linear.consts))
+    rest, taken = xprim.prune_dead_code(ClosedJaxpr(opened, linear.consts))
     wanted = [v for v, is_taken in zip(saved, taken, strict=False) if is_taken]
     silent = [eqn for eqn in inner.eqns if not eqn.effects]
     all_made = inner.replace(invars=inner.invars[:known], eqns=silent, outvars=wanted)
-    made = xprim.closed_without_dead_code(
-        ClosedJaxpr(all_made, linear.consts), keep_arguments=True
-    )[0]
+    made = xprim.prune_dead_code(ClosedJaxpr(all_made, linear.consts), keep_arguments=True)[0]
     return made, rest, taken
 
 
@@ -501,7 +499,7 @@ def _replace_computations(closed: ClosedJaxpr) -> ClosedJaxpr:
         else:
             eqns.append(eqn)
     return ClosedJaxpr(
-        xprim.substituted(closed.jaxpr.replace(eqns=eqns), replacements), closed.consts
+        xprim.substitute(closed.jaxpr.replace(eqns=eqns), replacements), closed.consts
     )
 
 
@@ -515,7 +513,7 @@ def _joins_values(closed: ClosedJaxpr) -> bool:
 
 def _replaced_inside(closed: ClosedJaxpr) -> ClosedJaxpr:
     replaced = closed.derived(_replace_computations)
-    return xprim.closed_without_dead_code(replaced, keep_arguments=True)[0]
+    return xprim.prune_dead_code(replaced, keep_arguments=True)[0]
 
 
 def _first(given: Any, computed: Any) -> Any:
@@ -577,7 +575,7 @@ def with_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
 def _without_marks(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """Return the forward program, whose residuals have the derivatives of what computes them."""
     forward = _with_operands(jaxpr, {remat_residual_p: 0, saved_value_p: 0})
-    return xprim.closed_without_dead_code(forward, keep_arguments=True)[0]
+    return xprim.prune_dead_code(forward, keep_arguments=True)[0]
 
 
 def _run_again(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
@@ -600,9 +598,7 @@ def _with_operands(jaxpr: ClosedJaxpr, number_by_primitive: dict[Primitive, int]
             )
     if not replacements:
         return jaxpr
-    return ClosedJaxpr(
-        xprim.substituted(jaxpr.jaxpr.replace(eqns=eqns), replacements), jaxpr.consts
-    )
+    return ClosedJaxpr(xprim.substitute(jaxpr.jaxpr.replace(eqns=eqns), replacements), jaxpr.consts)
 
 
 def _needs_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> bool:
@@ -808,7 +804,7 @@ def _pass_values(
     given[start : start + len(own)] = [given_for.get(v, v) for v in own]
     eqns = [eqn for eqn in program.eqns if eqn.primitive is not remat_residual_p]
     program = program.replace(invars=[*program.invars[len(computed) :], *given], eqns=eqns)
-    return xprim.closed_without_dead_code(ClosedJaxpr(program, body.consts), keep_arguments=True)[0]
+    return xprim.prune_dead_code(ClosedJaxpr(program, body.consts), keep_arguments=True)[0]
 
 
 class InliningTrace(Trace):
@@ -1267,9 +1263,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     (derived, mask_out), refs = derive_with_refs(
         derivative_given, handle, again, tuple(saved), tuple(mask)
     )
-    linear, needed = xprim.closed_without_dead_code(
-        derived, (False,) * count + (True,) * sum(mask_out)
-    )
+    linear, needed = xprim.prune_dead_code(derived, (False,) * count + (True,) * sum(mask_out))
     kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
     known = len(kept) + sum(used)
@@ -1328,7 +1322,7 @@ def _values_read(jaxpr: ClosedJaxpr, active: Sequence[bool]) -> set[Var]:
         derivative_given, LINEARIZE_HANDLE, jaxpr, tuple(made), tuple(active)
     )
     wanted = (False,) * len(jaxpr.out_avals) + (True,) * sum(mask_out)
-    _, needed = xprim.closed_without_dead_code(derived, wanted)
+    _, needed = xprim.prune_dead_code(derived, wanted)
     return {v for v, is_needed in zip(made, needed, strict=False) if is_needed}
 
 
@@ -1392,7 +1386,7 @@ def _results_and_writes(primal: ClosedJaxpr, results: int, writes: int) -> Close
     """Return a program without the residuals between its results and what it writes."""
     outvars = primal.jaxpr.outvars
     kept = primal.jaxpr.replace(outvars=[*outvars[:results], *outvars[-writes:]])
-    return xprim.closed_without_dead_code(ClosedJaxpr(kept, primal.consts), keep_arguments=True)[0]
+    return xprim.prune_dead_code(ClosedJaxpr(kept, primal.consts), keep_arguments=True)[0]
 
 
 def _with_residuals(

@@ -34,12 +34,12 @@ from xprim import (
     Zero,
     append_template,
     close_over,
-    closed_without_dead_code,
     config,
     effects_text,
     get_primitive,
+    prune_dead_code,
     state,
-    substituted,
+    substitute,
     trace_to_closed,
     trace_to_jaxpr,
     unrepeatable_effects,
@@ -389,7 +389,7 @@ class LinearProgram:
     def closed(self) -> ClosedJaxpr:
         """Return the tape as a program of plain equations without dead code."""
         closed = ClosedJaxpr(*without_kernels(self.jaxpr, self.residuals))
-        return closed_without_dead_code(closed, keep_arguments=True)[0]
+        return prune_dead_code(closed, keep_arguments=True)[0]
 
 
 def linearize_flat(
@@ -557,7 +557,7 @@ def _linearize(
     forwarded = tuple([position.get(v, -1) if type(v) is Var else -1 for v in extra])
     new = [v for v, k in zip(extra, forwarded, strict=True) if k < 0]
     outvars = [*jaxpr.outvars[:count], *new, *jaxpr.outvars[end:]]
-    primal, _ = closed_without_dead_code(
+    primal, _ = prune_dead_code(
         ClosedJaxpr(jaxpr.replace(outvars=outvars), consts), keep_arguments=True
     )
     return Linearized(primal, linear, nonzero_out, forwarded)
@@ -640,7 +640,7 @@ def _with_shared_tangents(split: Linearized, numbers: list[int]) -> tuple[Jaxpr,
     jaxpr = split.linear.jaxpr
     residuals, dots = jaxpr.invars[: -len(numbers)], jaxpr.invars[-len(numbers) :]
     firsts = [dots[numbers.index(k)] for k in numbers]
-    jaxpr = substituted(jaxpr, dict(zip(dots, firsts, strict=True)))
+    jaxpr = substitute(jaxpr, dict(zip(dots, firsts, strict=True)))
     distinct = list(dict.fromkeys(firsts))
     made = {v for eqn in jaxpr.eqns for v in eqn.outputs}
     results: list[Any] = []

@@ -20,7 +20,7 @@ from xprim import (
     Var,
     operands_of_results,
     state,
-    substituted,
+    substitute,
 )
 from xprim.jaxpr import memo_of
 from xprim.kernels import Kernel, KernelTable, Refusal
@@ -331,7 +331,7 @@ def without_kernels(jaxpr: Jaxpr, residuals: Sequence[Any]) -> tuple[Jaxpr, Sequ
     first_by_id: dict[int, Var] = {}
     same: dict[Var, Any] = {v: first_by_id.setdefault(id(value_by_var[v]), v) for v in used}
     constvars = list(first_by_id.values())
-    plain_jaxpr = substituted(jaxpr.replace(constvars=constvars, eqns=eqns), same)
+    plain_jaxpr = substitute(jaxpr.replace(constvars=constvars, eqns=eqns), same)
     return plain_jaxpr, [value_by_var[v] for v in constvars]
 
 

@@ -103,10 +103,14 @@ with namespace(globals()):  # the first use imports them
         custom_vjp_call_p as custom_vjp_call_p, custom_vjp_linear_p as custom_vjp_linear_p,
     )  # fmt: skip
     from xprim.jaxpr_passes import (
-        closed_without_dead_code as closed_without_dead_code,
-        common_subexpressions_merged as common_subexpressions_merged,
-        dead_code_removed as dead_code_removed, operands_of_results as operands_of_results,
-        substituted as substituted,
+        merge_common_subexpressions as merge_common_subexpressions,
+        operands_of_results as operands_of_results, prune_dead_code as prune_dead_code,
+        remove_dead_code as remove_dead_code, substitute as substitute,
+    )  # fmt: skip
+    from xprim.jaxpr_passes import (  # noqa: F401 - their names in 0.2
+        merge_common_subexpressions as common_subexpressions_merged,
+        prune_dead_code as closed_without_dead_code, remove_dead_code as dead_code_removed,
+        substitute as substituted,
     )  # fmt: skip
     from xprim.jaxpr import format_jaxpr as format_jaxpr
     from xprim.staging import (

@@ -13,7 +13,7 @@ from xprim.config import state
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, TransposeHandle
 from xprim.derived_refs import RefCollector, UsedRef, read_refs, write_back_refs
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
-from xprim.jaxpr_passes import closed_without_dead_code
+from xprim.jaxpr_passes import prune_dead_code
 from xprim.primitive import Primitive, get_primitive
 from xprim.rules import UNBOUNDED, DerivedRules, Linear, Zero, not_mapped
 
@@ -301,7 +301,7 @@ def narrowed(
 
 
 def _narrow(closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]) -> ClosedJaxpr:
-    exact, needed = closed_without_dead_code(closed, results)
+    exact, needed = prune_dead_code(closed, results)
     if needed == list(arguments):
         return exact
     jaxpr = exact.jaxpr
@@ -311,7 +311,7 @@ def _narrow(closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bo
 
 def needed_arguments(closed: ClosedJaxpr, results: Sequence[bool]) -> list[bool]:
     """Return for each argument whether some of the results depend on it."""
-    return closed_without_dead_code(closed, results)[1]
+    return prune_dead_code(closed, results)[1]
 
 
 # --- programs that run ---------------------------------------------------------------------------

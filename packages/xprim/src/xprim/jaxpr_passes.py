@@ -73,7 +73,7 @@ def _text(eqn: Equation) -> str:
 # reordered. Inner jaxprs are rewritten by the `dce` rule of the primitive that holds them.
 
 
-def dead_code_removed(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
+def remove_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
     """Drop the results that are not used and every equation that only they need.
 
     Args:
@@ -148,7 +148,7 @@ def _operands_by_dead_code(eqn: Equation) -> list[frozenset[int]]:
     return found
 
 
-def closed_without_dead_code(
+def prune_dead_code(
     closed: ClosedJaxpr, used: Sequence[bool] | None = None, *, keep_arguments: bool = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """Drop dead code of a closed jaxpr, its unneeded constants included.
@@ -164,7 +164,7 @@ def closed_without_dead_code(
 def _live_program(
     closed: ClosedJaxpr, used: Sequence[bool] | None, keep_arguments: bool
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    jaxpr, needed = dead_code_removed(closed.jaxpr, used)
+    jaxpr, needed = remove_dead_code(closed.jaxpr, used)
     if keep_arguments:
         jaxpr = jaxpr.replace(invars=closed.jaxpr.invars)
     return _used_constants(jaxpr, closed.consts), needed
@@ -178,7 +178,7 @@ def _used_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr.replace(constvars=[v for v, _ in kept]), [c for _, c in kept])
 
 
-def common_subexpressions_merged(jaxpr: Jaxpr) -> Jaxpr:
+def merge_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
     """Compute each repeated equation (same primitive, inputs and params) once."""
     renamed: dict[Any, Atom] = {}
     seen: dict[Any, Equation] = {}  # the first of its primitive and inputs, most are alone
@@ -216,7 +216,7 @@ def _rename(atom: Atom, renamed: dict[Var, Atom]) -> Atom:
     return renamed.get(atom, atom) if isinstance(atom, Var) else atom
 
 
-def substituted(jaxpr: Jaxpr, replacements: dict[Var, Atom]) -> Jaxpr:
+def substitute(jaxpr: Jaxpr, replacements: dict[Var, Atom]) -> Jaxpr:
     """Replace free occurrences of variables by other atoms in equations and results."""
     eqns = [
         eqn.replace(inputs=[_rename(x, replacements) for x in eqn.inputs]) for eqn in jaxpr.eqns

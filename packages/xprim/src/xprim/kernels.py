@@ -38,7 +38,7 @@ from xprim.eager import EAGER
 from xprim.eager_costs import HUGE, READ_AT_ONCE
 from xprim.errors import ImpureRuleError, XStackError, message, place_of
 from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
-from xprim.jaxpr_passes import dead_code_removed, first_difference
+from xprim.jaxpr_passes import first_difference, remove_dead_code
 from xprim.primitive import Primitive
 from xprim.rules import NumpyCall, Operand
 from xprim.staging import trace_to_closed
@@ -403,7 +403,7 @@ def numpy_function(
         rule, or has an operation that the compiler takes or whose result is large; and for all
         where options check the result of each operation.
     """
-    jaxpr = dead_code_removed(program.jaxpr)[0]
+    jaxpr = remove_dead_code(program.jaxpr)[0]
     _check_worth_writing(program, jaxpr, longest)
     if single and len(jaxpr.eqns) == 1:
         function = _function_of_equation(program.jaxpr, jaxpr.eqns[0])

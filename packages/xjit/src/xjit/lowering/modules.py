@@ -67,13 +67,13 @@ from xprim import (
     ShapedArray,
     Undefined,
     Var,
-    closed_without_dead_code,
-    common_subexpressions_merged,
     config,
     effects_text,
     extended,
     get_primitive,
+    merge_common_subexpressions,
     ordered_effects,
+    prune_dead_code,
     source,
     trace_to_jaxpr,
 )
@@ -202,11 +202,10 @@ def lower(
     if platform != "cpu":
         numbers = return_to_device(numbers)
     stacked, in_shardings, out_shardings = passed(numbers, in_shardings, out_shardings)
-    smaller, needed = closed_without_dead_code(stacked, keep_arguments=keep_unused)
+    smaller, needed = prune_dead_code(stacked, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
-    smaller = equal_constants_merged(smaller)
-    shorter = common_subexpressions_merged(smaller.jaxpr)
+    shorter = merge_common_subexpressions(smaller.jaxpr)
     shorter = without_repeated(shorter, shardings, out_shardings)
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
     given = tuple(donated) or (False,) * len(needed)

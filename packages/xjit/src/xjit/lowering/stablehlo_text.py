@@ -25,10 +25,10 @@ from xprim import (
     ConcreteArray,
     Jaxpr,
     ShapedArray,
-    closed_without_dead_code,
-    common_subexpressions_merged,
     dtypes,
+    merge_common_subexpressions,
     ordered_effects,
+    prune_dead_code,
     shaped_array,
 )
 from xprim.avals import SymbolicSize
@@ -331,9 +331,8 @@ def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return the same program, of the same arguments, without dead and repeated equations."""
     found = closed.memo.get("optimised")
     if found is None:
-        smaller, _ = closed_without_dead_code(closed, keep_arguments=True)
-        smaller = equal_constants_merged(smaller)
-        merged = common_subexpressions_merged(smaller.jaxpr)
+        smaller, _ = prune_dead_code(closed, keep_arguments=True)
+        merged = merge_common_subexpressions(smaller.jaxpr)
         found = closed.memo["optimised"] = ClosedJaxpr(merged, smaller.consts)
         mark_optimised(found)
     return closed if found is _ITSELF else found

@@ -281,7 +281,7 @@ def _kinds_of_residuals(
 
 def _with_results(closed: ClosedJaxpr, results: Sequence[Any]) -> ClosedJaxpr:
     jaxpr = closed.jaxpr.replace(outvars=list(results))
-    return xprim.closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)[0]
+    return xprim.prune_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)[0]
 
 
 def _known_from_consts(jaxpr: xprim.Jaxpr, num_consts: int) -> set[Any]:

@@ -150,7 +150,7 @@ def dce_jaxpr(
       >>> dce_jaxpr(closed.jaxpr, [True, False])
       ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }, [True, False])
     """
-    live, used = xprim.dead_code_removed(jaxpr, used_outputs)
+    live, used = xprim.remove_dead_code(jaxpr, used_outputs)
     count = len(jaxpr.invars)
     kept = [instantiate] * count if isinstance(instantiate, bool) else list(instantiate)
     stays = [u or k for u, k in zip(used, kept, strict=True)]
