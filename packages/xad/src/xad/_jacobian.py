@@ -28,7 +28,7 @@ from xad.arguments import (
     check_reverse_arguments,
     differentiated,
 )
-from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
+from xad.tangents import float0_zeros, instantiate, is_differentiable, retype_as, zeros_of
 from xnp import lax
 from xnp.lax import broadcast_in_dim_p, concatenate_p, iota_p, reshape_p, slice_p, transpose_p
 from xprim import Array, ShapedArray, Zero, dtypes, eval_closed, from_numpy, shaped_array, state
@@ -331,7 +331,7 @@ def _by_columns(
     def push(dots: list[Any]) -> list[Any]:
         results = iter(eval_closed(closed, *dots))
         return [
-            typed_as(next(results), a) if nz else zeros_of(a)
+            retype_as(next(results), a) if nz else zeros_of(a)
             for a, nz, live in zip(out_avals, program.nonzero_out, active, strict=True)
             if live
         ]
@@ -479,7 +479,7 @@ def _concatenated(parts: Sequence[Any]) -> Any:
 def _of_no_vector(fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray]) -> list[Any]:
     results = [r.aval for r in fun([instantiate(Zero(a)) for a in avals])]
     empty = [shaped_array((0, *r.shape), r.dtype, r.weak_type) for r in results]
-    return [typed_as(Zero(a), a) for a in empty]
+    return [retype_as(Zero(a), a) for a in empty]
 
 
 def _one_by_one(

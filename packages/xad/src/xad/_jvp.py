@@ -32,8 +32,8 @@ from xad.tangents import (
     instantiate,
     is_differentiable,
     jvp_rule,
+    retype_as,
     tangent_aval,
-    typed_as,
     zeros_of,
 )
 from xprim import (
@@ -404,7 +404,7 @@ def jvp_of(
     tangent = as_tangents(
         flat.out_tree,
         [
-            zeros_of(o.aval) if type(d) is Zero else typed_as(d, o.aval)
+            zeros_of(o.aval) if type(d) is Zero else retype_as(d, o.aval)
             for o, d in zip(outs, out_dots, strict=True)
         ],
     )

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import xprim
 import xtree
-from xad.tangents import added
+from xad.tangents import add_tangents
 from xprim import ClosedJaxpr, Linear, Var, Zero, close_over, eval_closed, not_mapped, stage
 from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
@@ -205,7 +205,7 @@ def _derivative(
     if any(nonzero(linear_dots)):
         arrays = [handle.instantiate(t) for t in linear_dots]
         more = linear_call_p.bind(*residuals, *arrays, **params)
-        dots = [added(a, b) for a, b in zip(dots, more, strict=True)]
+        dots = [add_tangents(a, b) for a, b in zip(dots, more, strict=True)]
     return outs, dots
 
 

@@ -44,7 +44,7 @@ from xad.tangents import (
     Tangent,
     check_tangents,
     is_differentiable,
-    typed_as,
+    retype_as,
     zeros_of,
 )
 from xad.transpose import backward_pass
@@ -252,7 +252,7 @@ def active_cotangents_of(
     for v, ct, aval in zip(jaxpr.invars, results, avals, strict=True):
         if ct.aval is not aval or type(ct) is Zero:
             with near(meshes.get(v, ())):
-                ct = typed_as(ct, aval)
+                ct = retype_as(ct, aval)
         found.append(ct)
     return found
 
@@ -544,7 +544,7 @@ class PushForward(_LinearFunction):
         with near(self._program.meshes_of_all):
             results = iter(eval_closed(ClosedJaxpr(form.jaxpr, residuals), *operands))
         avals = [*signature.out_avals, *[signature.in_avals[i] for i in signature.references]]
-        found = [typed_as(next(results), a) if nz else zeros_of(a)
+        found = [retype_as(next(results), a) if nz else zeros_of(a)
                  for a, nz in zip(avals, form.nonzero_out, strict=True)]  # fmt: skip
         count = len(signature.out_avals)
         write_tangents(refs, dict(zip(signature.references, found[count:], strict=True)))

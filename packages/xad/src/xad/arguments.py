@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import xtree
-from xad.tangents import Tangent, check_tangents, is_differentiable, typed_as, zeros_of
+from xad.tangents import Tangent, check_tangents, is_differentiable, retype_as, zeros_of
 from xprim import Array, ShapedArray, Zero, dtypes, state
 from xprim.avals import type_of_by_class
 from xprim.errors import ArgumentError, argument_names, described, message, place_of
@@ -165,7 +165,7 @@ def write_tangents(refs: Mapping[int, BaseRef], after: Mapping[int, Any]) -> Non
     """Write tangents or cotangents to their references, both by the numbers of the primals."""
     for i, ref in refs.items():
         value = after[i]
-        ref.write(zeros_of(ref.aval) if type(value) is Zero else typed_as(value, ref.aval))
+        ref.write(zeros_of(ref.aval) if type(value) is Zero else retype_as(value, ref.aval))
 
 
 # ------------------------------------------------------------------------------------- arguments

@@ -21,7 +21,7 @@ from typing import Any
 
 import xtree
 from xad.custom_rules import SymbolicZero
-from xad.tangents import added, instantiate
+from xad.tangents import add_tangents, instantiate
 from xnp import lax
 from xnp.lax import convert_element_type
 from xnp.refs import Ref
@@ -378,7 +378,7 @@ class ValAccum(GradAccum):
             self._value = ct if is_first else self.aval.vspace_add(self._value, ct)
             return
         _check_cotangent(ct, self.aval, "ValAccum")
-        self._value = added(self._value, convert_element_type(ct, self.aval.dtype))
+        self._value = add_tangents(self._value, convert_element_type(ct, self.aval.dtype))
 
     def freeze(self) -> Any:
         """Return the sum, a `Zero` where nothing was added."""

@@ -12,7 +12,7 @@ import xtree
 from xad.arguments import check_each_once
 from xad.tangents import (
     Tangent,
-    added,
+    add_tangents,
     check_tangents,
     float0_zeros,
     instantiate,
@@ -536,7 +536,7 @@ class custom_jvp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
             for rule, tangent in zip(jvps, tangents, strict=True):
                 if rule is not None:
                     term = rule(tangent, result, *primals)
-                    total = term if total is None else xtree.map(added, total, term)
+                    total = term if total is None else xtree.map(add_tangents, total, term)
             if total is None:
                 total = xtree.map(lambda x: zeros_of(x.aval), result)
             return result, total

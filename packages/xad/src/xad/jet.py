@@ -30,12 +30,12 @@ import xprim
 import xtree
 from xad._jvp import JVP_HANDLE
 from xad.tangents import (
-    added,
+    add_tangents,
     instantiate,
     is_differentiable,
     jvp_rule,
+    retype_as,
     tangent_aval,
-    typed_as,
 )
 from xnp.lax import add_p, complex_p, div_p, imag_p, mul_p, neg_p, real_p, sub_p
 from xprim import LINEAR, Array, LinearIn, Primitive, Trace, Tracer, Zero, dtypes, state, use_trace
@@ -154,7 +154,7 @@ def _leaves_of(terms: Any, k: int, tree: Any, leaves: Sequence[Array]) -> list[A
 
 def _as_array(term: Term, factor: int, aval: xprim.ShapedArray) -> Any:
     """Return a term of a result, weakly typed where the result is."""
-    return instantiate(Zero(aval)) if type(term) is Zero else typed_as(_scale(term, factor), aval)
+    return instantiate(Zero(aval)) if type(term) is Zero else retype_as(_scale(term, factor), aval)
 
 
 def _scale(x: Any, factor: float) -> Any:
@@ -320,7 +320,7 @@ class JetTrace(Trace):
                 continue
             for i, term in zip(rule.argnums, terms, strict=True):
                 values[i] = instantiate(term)
-            totals = list(map(added, totals, primitive.bind(*values, **params)))
+            totals = list(map(add_tangents, totals, primitive.bind(*values, **params)))
         return totals
 
     def _derivatives(

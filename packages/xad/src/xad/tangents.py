@@ -66,7 +66,7 @@ def instantiate(tangent: Tangent) -> Any:
     return array if aval.type_sharding is None else reshard_as(array, aval)
 
 
-def typed_as(tangent: Tangent, aval: ShapedArray) -> Any:
+def retype_as(tangent: Tangent, aval: ShapedArray) -> Any:
     """Return a tangent as an array that is weakly typed where values of type `aval` are.
 
     Rules and derived programs keep no account of weak types, so this is asked at the end, of what
@@ -82,7 +82,7 @@ def typed_as(tangent: Tangent, aval: ShapedArray) -> Any:
     ]
 
 
-def added(a: Tangent, b: Tangent) -> Tangent:
+def add_tangents(a: Tangent, b: Tangent) -> Tangent:
     """Return the sum of two tangents or cotangents of the same value."""
     if type(a) is Zero:
         return b
@@ -156,7 +156,7 @@ def _multilinear_rule(primitive: Primitive, argnums: tuple[int, ...]) -> JvpRule
             if type(tangents[i]) is not Zero:
                 operands = (*primals[:i], tangents[i], *primals[i + 1 :])
                 term = state.trace.process(primitive, operands, params)[0]
-                total = term if type(total) is Zero else added(total, term)
+                total = term if type(total) is Zero else add_tangents(total, term)
         return outs, (total,)
 
     return rule
@@ -171,7 +171,7 @@ def zeros_of(aval: ShapedArray) -> Any:
     """Return a zero tangent as users see it: an array, of dtype `float0` for integers."""
     if not is_differentiable(aval):
         return float0_zeros(aval.shape)
-    return typed_as(Zero(aval), aval)
+    return retype_as(Zero(aval), aval)
 
 
 def check_tangents(

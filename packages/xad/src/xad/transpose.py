@@ -18,7 +18,7 @@ from typing import Any
 from xad import derivative_kernels
 from xad._linearize import TapeTrace
 from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided, template_of
-from xad.tangents import Tangent, added, instantiate, tangent_aval, typed_as
+from xad.tangents import Tangent, add_tangents, instantiate, retype_as, tangent_aval
 from xnp.lax import add_p
 from xprim import (
     Array,
@@ -158,7 +158,8 @@ def _sum_as(aval: ShapedArray, ct: Any, sums_later: bool = False) -> Any:
       sums_later: whether what members give may stay apart, if no use gave anything else.
     """
     if type(ct) is _Terms:
-        return functools.reduce(added, [cotangent_as(x, aval) for x in ct.by_sharding.values()])
+        terms = [cotangent_as(x, aval) for x in ct.by_sharding.values()]
+        return functools.reduce(add_tangents, terms)
     return ct if sums_later and _waits(aval, ct) else cotangent_as(ct, aval)
 
 
@@ -521,7 +522,7 @@ def transpose_on_tape(
     def pull(cotangents: Sequence[Any]) -> list[Any]:
         given = [ct for ct, own in zip(cotangents, owned, strict=True) if own]
         return [
-            typed_as(ct, a) for ct, a in
+            retype_as(ct, a) for ct, a in
             zip(backward_pass(jaxpr, consts, list(map(Linear, in_avals)), given), in_avals,
                 strict=True)
         ]  # fmt: skip

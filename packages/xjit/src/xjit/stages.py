@@ -30,7 +30,7 @@ from xjit.dispatch.placement import (
     committed_to,
     in_orders_ahead,
     in_orders_of,
-    moved,
+    move_results,
     orders_in,
     orders_out,
 )
@@ -472,7 +472,7 @@ class Compiled(_Stage):
         else:
             results = kernel.call_for_user(leaves, arrays)
         if traced._out_placement is not None:
-            results = moved(results, traced._out_placement)
+            results = move_results(results, traced._out_placement)
         elif kernel.donated == traced._program.donated and not is_checked:
             entry = kernel.entry(traced.out_tree, traced._keys)
             if entry is not None:
@@ -493,7 +493,7 @@ class Compiled(_Stage):
             else:
                 results = kernel.call_for_user(operands, operands)
             if traced._out_placement is not None:
-                results = moved(results, traced._out_placement)
+                results = move_results(results, traced._out_placement)
             return traced.out_tree.unflatten(used.write(results, fresh=True))
 
     def _checked_results(

@@ -28,9 +28,9 @@ import xnp.numpy as xn
 from xnp import lax
 from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import array_of, axis_of, cast, dispatched, inexact, promoted, wide
+from xnp.numpy.dispatch import array_of, axis_of, cast, dispatched, inexact, promote, wide
 from xnp.numpy.reductions import mask_of, static_axis
-from xnp.placing import placed
+from xnp.placing import place
 from xnp.primitives.table import bind, broadcast_to, scalar_like, select
 from xprim import Array, axis_size, dtypes, get_primitive, promotion
 from xprim.errors import message
@@ -75,7 +75,7 @@ def _linear_beyond(far: float, x: Any, f: Callable[[Any], Array]) -> Array:
 
 def _rounded_once(f: Callable[[Any], Array], x: Any) -> Array:
     """Return f(x), for floats of fewer than 32 bits in float32 until the result is rounded."""
-    return dispatch.converted(f(wide(x)), x.aval.dtype, x.aval.weak_type)
+    return dispatch.convert_to(f(wide(x)), x.aval.dtype, x.aval.weak_type)
 
 
 def _between(far: float, x: Any) -> Any:
@@ -91,7 +91,7 @@ def _ordered(name: str, x: Any, floating: bool = True) -> Array:
       x: the operand.
       floating: whether integers become the default float dtype.
     """
-    (found,) = inexact(name, x) if floating else promoted(name, x)
+    (found,) = inexact(name, x) if floating else promote(name, x)
     require(
         not dtypes.is_complex(found.aval.dtype), name,
         "compares numbers, and complex ones have no order.", got=found, error=TypeError,
@@ -786,7 +786,7 @@ def standardize(
         variance = xn.maximum(averaged(xn.square(abs(x))) - xn.square(xn.abs(average)), 0)
     factor = bind("rsqrt", array_of(xn.add(variance, epsilon), "standardize"))
     result: Array = distance * factor
-    return dispatch.converted(result, aval.dtype, aval.weak_type)
+    return dispatch.convert_to(result, aval.dtype, aval.weak_type)
 
 
 def one_hot(
@@ -826,13 +826,13 @@ def one_hot(
         require(size == count, "one_hot", "the axis {!r} has {} members for {} classes.", axis,
                 size, count)  # fmt: skip
         member = dispatch.collective("axis_index", "one_hot")(axis)
-        return placed(cast(xn.equal(x, member), wanted), out_sharding, "one_hot")
+        return place(cast(xn.equal(x, member), wanted), out_sharding, "one_hot")
     axis = axis_of(axis, x.aval.ndim + 1, "one_hot")
     shape = (*x.aval.shape[:axis], count, *x.aval.shape[axis:])
     kept = tuple([d for d in range(len(shape)) if d != axis])
     x = bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=kept)
     classes = bind("iota", dtype=x.aval.dtype, shape=shape, dimension=axis)
-    return placed(cast(bind("eq", x, classes), wanted), out_sharding, "one_hot")
+    return place(cast(bind("eq", x, classes), wanted), out_sharding, "one_hot")
 
 
 def scaled_matmul(

@@ -16,7 +16,7 @@ import numpy as np
 from xnp.lax import ScatterDimensionNumbers, slicing
 from xnp.numpy import reductions
 from xnp.numpy.dispatch import array_of, cast
-from xnp.placing import placed
+from xnp.placing import place
 from xnp.primitives.table import bind, broadcast_to, fill, reshape
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
@@ -169,7 +169,7 @@ class _Join:
         )  # fmt: skip
         if bucket_size is not None:
             result = cast(self.reduce(result, axis=0, initial=neutral), x.aval.dtype)
-        return placed(result, out_sharding, self.name)
+        return place(result, out_sharding, self.name)
 
     def _operands(self, data: Any, segment_ids: Any) -> tuple[Array, Array]:
         x, ids = array_of(data, self.name), array_of(segment_ids, self.name)

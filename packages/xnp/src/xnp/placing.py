@@ -2,7 +2,7 @@
 
 Placing is the compiler backend's work; without one there is host memory alone. A value of a
 compiled program is where that runs: one device for it means what `device_put` means there, nothing.
-A sharding over a mesh is for traced values, too; `computed_as` lets it decide how the operation is
+A sharding over a mesh is for traced values, too; `compute_as` lets it decide how the operation is
 computed.
 """
 
@@ -15,12 +15,12 @@ from xprim import EAGER, Array, ConcreteArray, ShapeDtypeStruct, Tracer, state
 from xprim.errors import message
 from xprim.sharded_types import call_with_sharding, reshard_as
 
-__all__ = ["computed_as", "placed", "shard_like", "sharding_over_mesh"]
+__all__ = ["compute_as", "place", "shard_like", "sharding_over_mesh"]
 
 __dir__ = __all__.copy
 
 
-def computed_as(
+def compute_as(
     sharding: Any, fun: Callable[..., Array], *args: Any, operation: str = "", **kwargs: Any
 ) -> Array:
     """Return what a function gives, which lies as a sharding says.
@@ -37,7 +37,7 @@ def computed_as(
     if is_over_mesh(sharding):
         result: Array = call_with_sharding(fun, sharding, name, *args, **kwargs)
         return result
-    return placed(fun(*args, **kwargs), sharding, name)
+    return place(fun(*args, **kwargs), sharding, name)
 
 
 def is_over_mesh(sharding: Any) -> bool:
@@ -45,7 +45,7 @@ def is_over_mesh(sharding: Any) -> bool:
     return hasattr(sharding, "spec") or hasattr(type(sharding), "UNCONSTRAINED")
 
 
-def placed(x: Array, sharding: Any, operation: str) -> Array:
+def place(x: Array, sharding: Any, operation: str) -> Array:
     """Return an array where a sharding says; None leaves it where it is.
 
     Args:
@@ -117,5 +117,8 @@ def on_device(x: Array, device: Any, operation: str) -> Array:
     if device is None:
         return x
     if is_over_mesh(device) and (isinstance(x, Tracer) or state.trace is not EAGER):
-        return placed(x, device, operation)
+        return place(x, device, operation)
     return EAGER.backend.device_put(x, device, operation)
+
+
+placed = place  # the name that release 0.2 of xrandom imports

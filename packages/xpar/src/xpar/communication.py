@@ -20,7 +20,7 @@ import xtree
 from xjit import jit
 from xjit.debug.monitoring import pause_trace_counts
 from xjit.lowering.modules import source_locations
-from xjit.sharding.shardings import Sharding, resolved
+from xjit.sharding.shardings import Sharding, resolve
 from xnp import lax
 from xprim import Array, as_array
 from xprim.errors import message
@@ -165,7 +165,7 @@ def pad_for_sharding(x: Any, sharding: Any, value: Any = 0) -> Array:
     """
     operation = "pad_for_sharding"
     array = as_array(x, what=operation)
-    where = resolved(sharding, operation)
+    where = resolve(sharding, operation)
     require(
         isinstance(where, Sharding), operation, "this is no sharding.", got=sharding,
         error=TypeError,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from xjit.sharding.inspection import inspected
-from xjit.sharding.shardings import Sharding, resolved
+from xjit.sharding.inspection import inspect_value
+from xjit.sharding.shardings import Sharding, resolve
 from xprim import as_array
 from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
@@ -191,7 +191,7 @@ def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPictur
     if sharding is None:
         array = as_array(x, what="sharding_picture")
         x, sharding = array.shape, getattr(array, "sharding", None)
-    found = resolved(sharding, "sharding_picture")
+    found = resolve(sharding, "sharding_picture")
     require(
         isinstance(found, Sharding), "sharding_picture", "this is no sharding.", got=sharding,
         error=TypeError,
@@ -225,7 +225,7 @@ def visualize_array_sharding(arr: ArrayLike, **kwargs: Any) -> None:
       └─────────┘
     """
     x = as_array(arr, what="visualize_array_sharding")
-    inspected(x, lambda sharding: visualize_sharding(x.shape, sharding, **kwargs))
+    inspect_value(x, lambda sharding: visualize_sharding(x.shape, sharding, **kwargs))
 
 
 def visualize_sharding(
@@ -257,7 +257,7 @@ def visualize_sharding(
       │   CPU 0   │
       └───────────┘
     """
-    found = resolved(sharding, "visualize_sharding")
+    found = resolve(sharding, "visualize_sharding")
     require(
         isinstance(found, Sharding), "visualize_sharding", "this is no sharding.", got=sharding,
         error=TypeError,
@@ -329,7 +329,7 @@ def inspect_array_sharding(value: ArrayLike, *, callback: Callable[[Sharding], A
       1
     """
     check_function(callback, "inspect_array_sharding", "it takes the sharding")
-    inspected(as_array(value, what="inspect_array_sharding"), callback)
+    inspect_value(as_array(value, what="inspect_array_sharding"), callback)
 
 
 boundaries(

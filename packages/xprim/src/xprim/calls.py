@@ -18,7 +18,7 @@ from xprim.primitive import Primitive, get_primitive
 from xprim.rules import UNBOUNDED, DerivedRules, Linear, Zero, not_mapped
 
 __all__ = [
-    "BatchDimension", "bind_one", "Programs", "narrowed", "run_call", "call_rules",
+    "BatchDimension", "bind_one", "Programs", "narrow_program", "run_call", "call_rules",
     "rules_of_program", "call_in_place", "nonzero", "where_true", "with_zeros",
     "all_to_front", "front_dims",
 ]  # fmt: skip
@@ -210,7 +210,7 @@ class Programs(DerivedRules):
 
         def smaller(name: str) -> Any:
             keep, wanted = [needed[k] for k in places[name]], self._select_wanted(name, live)
-            return _of_each(params[name], lambda program: narrowed(program, wanted, keep))
+            return _of_each(params[name], lambda program: narrow_program(program, wanted, keep))
 
         sizes = {size: spans[group] for group, size in self.operands.items() if size in params}
         changed = {size: sum([needed[k] for k in span]) for size, span in sizes.items()}
@@ -293,7 +293,7 @@ def _of_each(value: Any, change: Callable[[Any], Any]) -> Any:
 # --- programs with fewer arguments and results ---------------------------------------------------
 
 
-def narrowed(
+def narrow_program(
     closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]
 ) -> ClosedJaxpr:
     """Return the program with some results and arguments only; these must be all it needs."""

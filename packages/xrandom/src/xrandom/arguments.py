@@ -91,7 +91,7 @@ def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:
     return wanted
 
 
-def broadcasted(x: Any, shape: Shape) -> Any:
+def broadcast_to(x: Any, shape: Shape) -> Any:
     """Broadcast an Array to a shape; rank 0 stays, as elementwise operations repeat it."""
     if x.shape == shape or not x.ndim:
         return x
@@ -99,7 +99,7 @@ def broadcasted(x: Any, shape: Shape) -> Any:
     return lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
 
 
-def repeated(x: Any, shape: Shape) -> Any:
+def repeat_to(x: Any, shape: Shape) -> Any:
     """Broadcast an Array to a shape, also from rank 0."""
     if x.shape == shape:
         return x

@@ -11,7 +11,7 @@ import numpy as np
 
 import xprim
 from xnp import lax
-from xnp.placing import placed
+from xnp.placing import place
 from xprim import Array, Primitive, ShapedArray, Zero, as_array, config, dimension_names, dtypes
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import message
@@ -21,7 +21,7 @@ from xprim.sharded_types import reshard_as, whole
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
-from xrandom.arguments import Shape, check_shape, floating_dtype, parameter, repeated, sample_shape
+from xrandom.arguments import Shape, check_shape, floating_dtype, parameter, repeat_to, sample_shape
 from xrandom.key_primitives import check_key, in_programs, random_split_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 from xrandom.samplers import draw, draw_normal, rademacher, raw_positive, uniform_between
@@ -67,7 +67,7 @@ def exponential(
     words = words_of(key, "exponential")
     sizes = check_shape(shape, "exponential")
     sample = draw(raw_exponential, (words,), sizes, floating_dtype(dtype, "exponential"))
-    return placed(sample, out_sharding, "exponential")
+    return place(sample, out_sharding, "exponential")
 
 
 def raw_exponential(words: Any, shape: Shape, dtype: Any) -> Array:
@@ -106,7 +106,7 @@ def laplace(
     words = words_of(key, "laplace")
     exact = floating_dtype(dtype, "laplace")
     sizes = check_shape(shape, "laplace")
-    return placed(draw(_laplace, (words,), sizes, exact), out_sharding, "laplace")
+    return place(draw(_laplace, (words,), sizes, exact), out_sharding, "laplace")
 
 
 def _laplace(words: Any, shape: Shape, dtype: Any) -> Any:
@@ -145,7 +145,7 @@ def logistic(
     words = words_of(key, "logistic")
     exact = floating_dtype(dtype, "logistic")
     sizes = check_shape(shape, "logistic")
-    return placed(draw(_logistic, (words,), sizes, exact), out_sharding, "logistic")
+    return place(draw(_logistic, (words,), sizes, exact), out_sharding, "logistic")
 
 
 def _logistic(words: Any, shape: Shape, dtype: Any) -> Any:
@@ -184,7 +184,7 @@ def cauchy(
     words = words_of(key, "cauchy")
     exact = floating_dtype(dtype, "cauchy")
     sizes = check_shape(shape, "cauchy")
-    return placed(draw(_cauchy, (words,), sizes, exact), out_sharding, "cauchy")
+    return place(draw(_cauchy, (words,), sizes, exact), out_sharding, "cauchy")
 
 
 def _cauchy(words: Any, shape: Shape, dtype: Any) -> Any:
@@ -227,12 +227,12 @@ def pareto(
     exact = floating_dtype(dtype, "pareto")
     exponent = parameter(b, exact, "pareto: b")
     sizes = sample_shape(shape, "pareto", exponent)
-    return placed(draw(_pareto, (words, exponent), sizes), out_sharding, "pareto")
+    return place(draw(_pareto, (words, exponent), sizes), out_sharding, "pareto")
 
 
 def _pareto(words: Any, exponent: Any, shape: Shape) -> Any:
     exponential_sample = raw_exponential(words, shape, exponent.dtype)
-    return lax.exp(lax.div(exponential_sample, arguments.broadcasted(exponent, shape)))
+    return lax.exp(lax.div(exponential_sample, arguments.broadcast_to(exponent, shape)))
 
 
 @boundary
@@ -266,12 +266,12 @@ def rayleigh(
     exact = floating_dtype(dtype, "rayleigh")
     s = parameter(scale, exact, "rayleigh: scale")
     sizes = sample_shape(shape, "rayleigh", s)
-    return placed(draw(_rayleigh, (words, s), sizes), out_sharding, "rayleigh")
+    return place(draw(_rayleigh, (words, s), sizes), out_sharding, "rayleigh")
 
 
 def _rayleigh(words: Any, s: Any, shape: Shape) -> Any:
     u = raw_positive(words, shape, s.dtype)
-    return lax.mul(arguments.broadcasted(s, shape), lax.sqrt(lax.mul(lax.log(u), -2.0)))
+    return lax.mul(arguments.broadcast_to(s, shape), lax.sqrt(lax.mul(lax.log(u), -2.0)))
 
 
 @boundary
@@ -312,7 +312,7 @@ def weibull_min(
 def _weibull_min(words: Any, s: Any, k: Any, drawn: Shape, shape: Shape) -> Any:
     # its least value stands for all of [0, epsilon): a root of 0 would be far from all others
     e = lax.max(raw_exponential(words, drawn, s.dtype), float(dtypes.finfo(s.dtype).eps) / 2)
-    e, s, k = [repeated(x, shape) for x in (e, s, k)]
+    e, s, k = [repeat_to(x, shape) for x in (e, s, k)]
     return lax.mul(lax.pow(e, lax.div(lax.full_like(k, 1.0), k)), s)
 
 
@@ -356,11 +356,11 @@ def triangular(
     corners = [parameter(x, exact, f"triangular: {name}")
                for x, name in ((left, "left"), (mode, "mode"), (right, "right"))]  # fmt: skip
     sizes = sample_shape(shape, "triangular", *corners)
-    return placed(draw(_triangular, (words, *corners), sizes), out_sharding, "triangular")
+    return place(draw(_triangular, (words, *corners), sizes), out_sharding, "triangular")
 
 
 def _triangular(words: Any, a: Any, c: Any, b: Any, shape: Shape) -> Any:
-    a, c, b = [repeated(x, shape) for x in (a, c, b)]
+    a, c, b = [repeat_to(x, shape) for x in (a, c, b)]
     u = raw_uniform(words, shape, a.dtype)
     scale, back = _scale_of_squares(lax.max(lax.abs(a), lax.abs(b)))
     a, c, b = [lax.mul(x, scale) for x in (a, c, b)]
@@ -421,7 +421,7 @@ def wald(
     exact = floating_dtype(dtype, "wald")
     m = parameter(mean, exact, "wald: mean")
     sizes = sample_shape(shape, "wald", m)
-    return placed(draw(_wald, (words, repeated(m, sizes))), out_sharding, "wald")
+    return place(draw(_wald, (words, repeat_to(m, sizes))), out_sharding, "wald")
 
 
 def _wald(words: Any, m: Any) -> Any:
@@ -477,7 +477,7 @@ def maxwell(
     words = words_of(key, "maxwell")
     exact = floating_dtype(dtype, "maxwell")
     sample = draw(_raw_maxwell, (words,), check_shape(shape, "maxwell"), exact)
-    return placed(sample, out_sharding, "maxwell")
+    return place(sample, out_sharding, "maxwell")
 
 
 def _raw_maxwell(words: Any, shape: Shape, dtype: Any) -> Array:
@@ -520,8 +520,8 @@ def double_sided_maxwell(
     length_words, sign_words = raw_split(words, 2)
     signs = rademacher(sign_words, sizes, exact)
     lengths = _raw_maxwell(length_words, sizes, exact)
-    scaled = lax.mul(lax.mul(signs, lengths), arguments.broadcasted(width, sizes))
-    return lax.add(scaled, arguments.broadcasted(centre, sizes))
+    scaled = lax.mul(lax.mul(signs, lengths), arguments.broadcast_to(width, sizes))
+    return lax.add(scaled, arguments.broadcast_to(centre, sizes))
 
 
 # ---------------------------------------------------------------------------------- gamma family
@@ -765,7 +765,7 @@ def gamma(
       >>> gamma(key(0), 2.0, (3,)).shape
       (3,)
     """
-    return placed(_gamma(key, a, shape, dtype, method, False, "gamma"), out_sharding, "gamma")
+    return place(_gamma(key, a, shape, dtype, method, False, "gamma"), out_sharding, "gamma")
 
 
 @boundary
@@ -808,7 +808,7 @@ def loggamma(
         >>> xrandom.loggamma(xrandom.key(0), xnp.array([0.1, 1.0])).shape
         (2,)
     """
-    return placed(_gamma(key, a, shape, dtype, method, True, "loggamma"), out_sharding, "loggamma")
+    return place(_gamma(key, a, shape, dtype, method, True, "loggamma"), out_sharding, "loggamma")
 
 
 def _gamma(
@@ -844,7 +844,7 @@ def _approximate(words: Any, a: Any, shape: Shape) -> tuple[Array, Array]:
     u_0, ..., u_3, which leads down to `a`.
     """
     dtype = a.dtype
-    exponent = _wide(repeated(a, shape))
+    exponent = _wide(repeat_to(a, shape))
     keys = raw_split(words, _STEPS_UP + 1)
     z = raw_normal(keys[0], shape, exponent.dtype)
     lowered = lax.full_like(exponent, 0.0)
@@ -879,7 +879,7 @@ def raw_gamma(words: Any, a: Any, shape: Shape, log_space: bool) -> Array:
 def _raw(words: Any, a: Any, shape: Shape, log_space: bool | None = _BOTH) -> Any:
     """Draw logarithms of gamma samples and the samples, or one of them, from the words of a key."""
     return random_gamma_p.bind(
-        words, repeated(a, shape), log_space=log_space,
+        words, repeat_to(a, shape), log_space=log_space,
         partitionable=config.values.threefry_partitionable,
     )  # fmt: skip
 
@@ -945,10 +945,10 @@ def beta(
     largest = lax.max(drawn[0][0], drawn[1][0])
     x, y = [lax.exp(lax.sub(logs, largest)) for logs, _ in drawn]
     sample = lax.div(x, lax.add(x, y))
-    great = _is_great(lax.min(*[repeated(p, sizes) for p in params]))
+    great = _is_great(lax.min(*[repeat_to(p, sizes) for p in params]))
     g, h = [_where(great, _wide(samples), 1.0) for _, samples in drawn]
     direct = lax.convert_element_type(lax.div(g, lax.add(g, h)), exact)
-    return placed(lax.select(great, direct, sample), out_sharding, "beta")
+    return place(lax.select(great, direct, sample), out_sharding, "beta")
 
 
 @boundary
@@ -994,12 +994,12 @@ def dirichlet(
     parts = lax.exp(lax.sub(logs, lax.broadcast_in_dim(largest, sizes, kept)))
     total = lax.reduce_sum(parts, last)
     sample = lax.div(parts, lax.broadcast_in_dim(total, sizes, kept))
-    great = _is_great(lax.reduce_min(repeated(exponents, sizes), last))
+    great = _is_great(lax.reduce_min(repeat_to(exponents, sizes), last))
     great = lax.broadcast_in_dim(great, sizes, kept)
     g = _where(great, _wide(samples), 1.0)
     total = lax.broadcast_in_dim(lax.reduce_sum(g, last), sizes, kept)
     direct = lax.convert_element_type(lax.div(g, total), exact)
-    return placed(lax.select(great, direct, sample), out_sharding, "dirichlet")
+    return place(lax.select(great, direct, sample), out_sharding, "dirichlet")
 
 
 @boundary
@@ -1041,11 +1041,11 @@ def chisquare(
     exact = floating_dtype(dtype, "chisquare")
     degrees = parameter(df, exact, "chisquare: df")
     sample = _chisquare(words, degrees, sample_shape(shape, "chisquare", degrees), draw)
-    return placed(sample, out_sharding, "chisquare")
+    return place(sample, out_sharding, "chisquare")
 
 
 def _chisquare(words: Any, df: Any, shape: Shape, draw: Callable[..., Any] | None = None) -> Array:
-    half = repeated(lax.div(df, 2.0), shape)
+    half = repeat_to(lax.div(df, 2.0), shape)
     logs, samples = (draw or _raw)(words, half, shape)
     return lax.mul(lax.select(_is_great(half), samples, lax.exp(logs)), 2.0)
 
@@ -1055,7 +1055,7 @@ def _of_half_degrees(words: Any, df: Any, shape: Shape) -> tuple[Any, Any, Any]:
 
     Of infinite ones, whose samples over them are 1, these are 1, 0 and 1.
     """
-    half = repeated(lax.div(df, 2.0), shape)
+    half = repeat_to(lax.div(df, 2.0), shape)
     is_finite = lax.ne(half, math.inf)
     half = _where(is_finite, half, 1.0)
     logs, samples = _raw(words, half, shape)
@@ -1112,7 +1112,7 @@ def f(
                                lax.lt(lax.max(*parts), float(info.max)))  # fmt: skip
     quotient = lax.div(*[_where(in_range, part, 1.0) for part in parts])
     sample = lax.select(in_range, quotient, lax.exp(logs))
-    return placed(sample, out_sharding, "f")
+    return place(sample, out_sharding, "f")
 
 
 @boundary
@@ -1153,7 +1153,7 @@ def t(
     in_range = lax.gt(g, float(dtypes.finfo(exact).tiny) / float(dtypes.finfo(exact).eps))
     scale = lax.sqrt(lax.div(half, _where(in_range, g, 1.0)))
     far = lax.exp(lax.mul(lax.sub(lax.log(half), logs), 0.5))
-    return placed(lax.mul(z, lax.select(in_range, scale, far)), out_sharding, "t")
+    return place(lax.mul(z, lax.select(in_range, scale, far)), out_sharding, "t")
 
 
 @boundary
@@ -1187,7 +1187,7 @@ def generalized_normal(
     exponent = _finite(parameter(p, exact, "generalized_normal: p"))
     sizes = sample_shape(check_shape(shape, "generalized_normal"), "generalized_normal", exponent)
     sample = _generalized_normal(words, exponent, sizes, exact)
-    return placed(sample, out_sharding, "generalized_normal")
+    return place(sample, out_sharding, "generalized_normal")
 
 
 def _finite(exponent: Array) -> Array:
@@ -1200,7 +1200,7 @@ def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) 
     gamma_words, sign_words = raw_split(words, 2)
     inverse = lax.div(lax.full_like(p, 1.0), p)
     logs, g = _raw(gamma_words, inverse, shape)
-    inverse = repeated(inverse, shape)
+    inverse = repeat_to(inverse, shape)
     # The power of a sample below the range of the dtype may be near 1.
     in_range = lax.gt(g, float(dtypes.finfo(dtype).tiny) / float(dtypes.finfo(dtype).eps))
     power = lax.pow(_where(in_range, g, 1.0), inverse)
@@ -1247,12 +1247,12 @@ def ball(
     g = _generalized_normal(normal_words, exponent, full, exact)
     e = raw_exponential(exponential_words, sizes, exact)
     e = lax.max(e, float(dtypes.finfo(exact).eps) / 2)  # the powers may all be below the range
-    powers = lax.pow(lax.abs(g), repeated(exponent, full))
+    powers = lax.pow(lax.abs(g), repeat_to(exponent, full))
     total = lax.add(lax.reduce_sum(powers, (len(sizes),)), e)
     inverse = lax.div(lax.full_like(exponent, 1.0), exponent)
-    length = lax.pow(total, repeated(inverse, sizes))
+    length = lax.pow(total, repeat_to(inverse, sizes))
     sample = lax.div(g, lax.broadcast_in_dim(length, full, tuple(range(len(sizes)))))
-    return placed(sample, out_sharding, "ball")
+    return place(sample, out_sharding, "ball")
 
 
 # ---------------------------------------------------------------------------------- multivariate
@@ -1317,11 +1317,11 @@ def multivariate_normal(
     lead = sample_shape(
         shape, "multivariate_normal", _Leading(centre.shape[:-1]), _Leading(covariance.shape[:-2])
     )
-    factor = repeated(_factor(covariance, method), (*lead, n, n))
+    factor = repeat_to(_factor(covariance, method), (*lead, n, n))
     z = raw_normal(words, (*lead, n), exact)
-    row = repeated(lax.reshape(z, (*lead, 1, n)), (*lead, n, n))
+    row = repeat_to(lax.reshape(z, (*lead, 1, n)), (*lead, n, n))
     noise = lax.reduce_sum(lax.mul(factor, row), (len(lead) + 1,))
-    return placed(lax.add(repeated(centre, (*lead, n)), noise), out_sharding, "multivariate_normal")
+    return place(lax.add(repeat_to(centre, (*lead, n)), noise), out_sharding, "multivariate_normal")
 
 
 class _Leading:
@@ -1341,7 +1341,7 @@ def _factor(covariance: Any, method: str) -> Any:
         vectors, values, _ = lax.linalg.svd(covariance)
     scale = lax.sqrt(values)
     row = lax.reshape(scale, (*scale.shape[:-1], 1, scale.shape[-1]))
-    return lax.mul(vectors, repeated(row, vectors.shape))
+    return lax.mul(vectors, repeat_to(row, vectors.shape))
 
 
 @boundary
@@ -1390,9 +1390,9 @@ def orthogonal(
     gaussian = draw_normal(words, (*lead, tall, narrow), dtype, "orthogonal")
     q, r = lax.linalg.qr(gaussian, full_matrices=False)
     eye = lax.eq(*[lax.broadcasted_iota(dtypes.int32, (narrow, narrow), d) for d in (0, 1)])
-    on_diagonal = lax.select(repeated(eye, r.shape), r, lax.full_like(r, 0))
+    on_diagonal = lax.select(repeat_to(eye, r.shape), r, lax.full_like(r, 0))
     signs = lax.sign(lax.reduce_sum(on_diagonal, (len(lead),)))
-    x = lax.mul(q, repeated(lax.reshape(signs, (*lead, 1, narrow)), q.shape))
+    x = lax.mul(q, repeat_to(lax.reshape(signs, (*lead, 1, narrow)), q.shape))
     if rows < columns:
         x = lax.transpose(x, (*range(len(lead)), len(lead) + 1, len(lead)))
-    return placed(x, out_sharding, "orthogonal")
+    return place(x, out_sharding, "orthogonal")

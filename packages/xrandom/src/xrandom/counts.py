@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 import xnp.lax
-from xnp.placing import placed
+from xnp.placing import place
 from xprim import Array, as_array, dtypes
 from xprim.requirements import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
-from xrandom.arguments import Shape, choice_by, floating_dtype, may_exceed, repeated, sample_shape
+from xrandom.arguments import Shape, choice_by, floating_dtype, may_exceed, repeat_to, sample_shape
 from xrandom.key_primitives import raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 from xrandom.samplers import draw
@@ -85,7 +85,7 @@ def poisson(
     given = as_array(lam, what="poisson: lam")
     rate = lax.convert_element_type(given, dtypes.float32)
     sizes = sample_shape(shape, "poisson", rate)
-    rate = repeated(rate, sizes)
+    rate = repeat_to(rate, sizes)
     limit = int(dtypes.iinfo(exact).max)
     great = None
     if may_exceed(given, _GREAT):
@@ -97,7 +97,7 @@ def poisson(
     else:
         counts = draw(sampler, (words, rate), sizes, limit, None)
     counts = great.counts(counts) if great else lax.convert_element_type(counts, exact)
-    return placed(counts, out_sharding, "poisson")
+    return place(counts, out_sharding, "poisson")
 
 
 class _GreatMeans:
@@ -115,7 +115,7 @@ class _GreatMeans:
         """Take means as they were passed and in float32, and the dtype of the counts."""
         self._rate, self._exact = rate, exact
         wide = arguments.wide_integer(exact)
-        precise = repeated(given, shape) if _is_finer(given.dtype) else rate
+        precise = repeat_to(given, shape) if _is_finer(given.dtype) else rate
         self.mask = (rate > _GREAT) & (rate < 2.0 ** (dtypes.iinfo(wide).bits - 1))
         floor = lax.floor(precise) if dtypes.is_floating(precise.dtype) else precise
         floor = lax.select(self.mask, floor, lax.full_like(floor, 0))
@@ -303,7 +303,7 @@ def binomial(
     given = as_array(n, what="binomial: n")
     trials = lax.convert_element_type(given, chance.dtype)
     sizes = sample_shape(shape, "binomial", trials, chance)
-    operands = (words, repeated(trials, sizes), repeated(chance, sizes))
+    operands = (words, repeat_to(trials, sizes), repeat_to(chance, sizes))
     counts = draw(_binomial, operands, sizes, may_exceed(given, _many(chance.dtype)))
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
@@ -474,11 +474,11 @@ def multinomial(
     may_be_many = may_exceed(given, _many(chances.dtype))
     lead = chances.shape[:-1] if shape is None else arguments.check_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)
-    chances = repeated(chances, (*lead, chances.shape[-1]))
+    chances = repeat_to(chances, (*lead, chances.shape[-1]))
     steps: Any = unroll
     if not isinstance(steps, int | str):
         steps = static_int(steps, "multinomial", "unroll")
-    counts = draw(_multinomial, (words, repeated(trials, lead), chances), may_be_many, steps)
+    counts = draw(_multinomial, (words, repeat_to(trials, lead), chances), may_be_many, steps)
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 
 import xnp
 from xnp import lax
-from xnp.placing import placed
+from xnp.placing import place
 from xprim import Array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
@@ -71,7 +71,7 @@ def _placing(init: Callable[[Any, Any, Any], Array]) -> Initializer:
     def placing(
         key: Any, shape: Any, dtype: Any = None, out_sharding: ShardingLike = None
     ) -> Array:
-        return placed(init(key, shape, dtype), out_sharding, "initializer")
+        return place(init(key, shape, dtype), out_sharding, "initializer")
 
     return placing
 
@@ -97,7 +97,7 @@ def zeros(
         >>> initializers.zeros(xrandom.key(0), (2,))
         Array([0., 0.], dtype=float32)
     """
-    return placed(xnp.zeros(shape, dtype), out_sharding, "zeros")
+    return place(xnp.zeros(shape, dtype), out_sharding, "zeros")
 
 
 @boundary
@@ -121,7 +121,7 @@ def ones(
         >>> initializers.ones(xrandom.key(0), (2,))
         Array([1., 1.], dtype=float32)
     """
-    return placed(xnp.ones(shape, dtype), out_sharding, "ones")
+    return place(xnp.ones(shape, dtype), out_sharding, "ones")
 
 
 @boundary

@@ -12,7 +12,7 @@ import numpy as np
 import xprim
 from xnp import lax
 from xnp.numpy.indexing import take
-from xnp.placing import placed
+from xnp.placing import place
 from xprim import (
     Array,
     ConcreteArray,
@@ -32,7 +32,7 @@ from xprim.requirements import require, require_choice, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
-from xrandom.arguments import Shape, broadcasted, check_shape, parameter, repeated, sample_shape
+from xrandom.arguments import Shape, broadcast_to, check_shape, parameter, repeat_to, sample_shape
 from xrandom.bit_generator import UINT_BY_WIDTH
 from xrandom.key_primitives import random_bits_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
@@ -81,7 +81,7 @@ def bits(
         ))  # fmt: skip
     words = words_of(key, "bits")
     sample = raw_bits(words, dtypes.itemsize_bits(exact), check_shape(shape, "bits"))
-    return placed(sample, out_sharding, "bits")
+    return place(sample, out_sharding, "bits")
 
 
 def raw_bits(words: Any, bit_width: int, shape: Shape) -> Array:
@@ -140,19 +140,19 @@ def uniform(
     if type(minval) is float and type(maxval) is float:
         bounds = minval or 0.0, maxval or 0.0  # 0.0 for -0.0, which look-ups do not distinguish
         sample = draw(uniform_between, (words,), sizes, exact, *bounds)
-        return placed(sample, out_sharding, "uniform")
+        return place(sample, out_sharding, "uniform")
     low = parameter(minval, exact, "uniform: minval")
     high = parameter(maxval, exact, "uniform: maxval")
     for name, bound in (("minval", low), ("maxval", high)):
         _check_bound(name, bound.shape, sizes)
-    low, high = broadcasted(low, sizes), broadcasted(high, sizes)
+    low, high = broadcast_to(low, sizes), broadcast_to(high, sizes)
     u = raw_uniform(words, sizes, exact)
     span = lax.sub(high, low)
     sample = lax.max(low, lax.add(lax.mul(u, span), low))
     if _may_be_endless(span):
-        endless = repeated(lax.bitwise_and(_is_infinite(span), lax.ne(high, math.inf)), sizes)
+        endless = repeat_to(lax.bitwise_and(_is_infinite(span), lax.ne(high, math.inf)), sizes)
         sample = lax.select(endless, _between_halves(u, low, high), sample)
-    return placed(sample, out_sharding, "uniform")
+    return place(sample, out_sharding, "uniform")
 
 
 def _is_infinite(x: Any) -> Any:
@@ -260,7 +260,7 @@ def normal(
     """
     words = words_of(key, "normal")
     found = draw_normal(words, check_shape(shape, "normal"), dtype, "normal")
-    return placed(found, out_sharding, "normal")
+    return place(found, out_sharding, "normal")
 
 
 def draw_normal(words: Any, shape: Shape, dtype: Any, operation: str) -> Array:
@@ -311,11 +311,11 @@ def lognormal(
     exact = arguments.floating_dtype(dtype, "lognormal")
     scale = parameter(sigma, exact, "lognormal: sigma")
     sizes = sample_shape(shape, "lognormal", scale)
-    return placed(draw(_lognormal, (words, scale), sizes), out_sharding, "lognormal")
+    return place(draw(_lognormal, (words, scale), sizes), out_sharding, "lognormal")
 
 
 def _lognormal(words: Any, scale: Any, shape: Shape) -> Any:
-    return lax.exp(lax.mul(raw_normal(words, shape, scale.dtype), broadcasted(scale, shape)))
+    return lax.exp(lax.mul(raw_normal(words, shape, scale.dtype), broadcast_to(scale, shape)))
 
 
 def truncated_normal(
@@ -361,13 +361,13 @@ def truncated_normal(
     low = parameter(lower, exact, "truncated_normal: lower")
     high = parameter(upper, exact, "truncated_normal: upper")
     sizes = sample_shape(shape, "truncated_normal", low, high)
-    low, high = broadcasted(low, sizes), broadcasted(high, sizes)
+    low, high = broadcast_to(low, sizes), broadcast_to(high, sizes)
     mask = _mask_of_tails(low, high)
     if type(mask) is bool:
         sample = draw(_truncate, (words, low, high), sizes, mask)
     else:
         sample = _truncate(words, low, high, sizes, mask)
-    return placed(sample, out_sharding, "truncated_normal")
+    return place(sample, out_sharding, "truncated_normal")
 
 
 def _truncate(words: Any, low: Any, high: Any, shape: Shape, mask: Any) -> Any:
@@ -596,7 +596,7 @@ def gumbel(
     exact = arguments.floating_dtype(dtype, "gumbel")
     sizes = check_shape(shape, "gumbel")
     sample = draw(raw_gumbel, (words,), sizes, exact, check_mode(mode, "gumbel"))
-    return placed(sample, out_sharding, "gumbel")
+    return place(sample, out_sharding, "gumbel")
 
 
 def check_mode(mode: str | None, operation: str) -> str:
@@ -673,9 +673,9 @@ def categorical(
         noise = raw_gumbel(words, (*lead, *own), scores.dtype, exact_mode)
         full = lax.broadcast_in_dim(scores, noise.shape, tuple(range(len(lead), noise.ndim)))
         sample = lax.argmax(lax.add(noise, full), len(lead) + axis, dtypes.python_scalar_dtype(int))
-        return placed(sample, out_sharding, "categorical")
+        return place(sample, out_sharding, "categorical")
     sample = _without_replacement(words, scores, axis, lead, sizes, exact_mode)
-    return placed(sample, out_sharding, "categorical")
+    return place(sample, out_sharding, "categorical")
 
 
 class _Shaped:
@@ -739,7 +739,7 @@ def randint(
     words = words_of(key, "randint")
     exact = arguments.integer_dtype(dtype, "randint")
     sizes = check_shape(shape, "randint")
-    return placed(_draw_integers(words, sizes, minval, maxval, exact), out_sharding, "randint")
+    return place(_draw_integers(words, sizes, minval, maxval, exact), out_sharding, "randint")
 
 
 def _draw_integers(words: Any, sizes: Shape, minval: Any, maxval: Any, exact: Any) -> Array:
@@ -809,7 +809,7 @@ def _between_arrays(
     else:
         low, high = [_clip(b, dtype, info, 0) for b in bounds]
     unsigned = UINT_BY_WIDTH[int(dtypes.iinfo(dtype).bits)]
-    low, high, above = [repeated(x, shape) for x in (low, high, above)]
+    low, high, above = [repeat_to(x, shape) for x in (low, high, above)]
     ordered = lax.gt(high, low)
     span = lax.convert_element_type(lax.sub(high, low), unsigned)
     span = lax.select(ordered, span, lax.full_like(span, 1))
@@ -869,13 +869,13 @@ def bernoulli(
     )  # fmt: skip
     sizes = sample_shape(shape, "bernoulli", chance)
     dtype = chance.dtype
-    chance = broadcasted(lax.convert_element_type(chance, dtype), sizes)
+    chance = broadcast_to(lax.convert_element_type(chance, dtype), sizes)
     if mode == "low":
-        return placed(lax.lt(raw_uniform(words, sizes, dtype), chance), out_sharding, "bernoulli")
+        return place(lax.lt(raw_uniform(words, sizes, dtype), chance), out_sharding, "bernoulli")
     both = raw_uniform(words, (2, *sizes), dtype)
     coarse, fine = [lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1)]
     fine = lax.mul(fine, 2.0 ** -int(dtypes.finfo(dtype).nmant))
-    return placed(lax.lt(fine, lax.sub(chance, coarse)), out_sharding, "bernoulli")
+    return place(lax.lt(fine, lax.sub(chance, coarse)), out_sharding, "bernoulli")
 
 
 def rademacher(
@@ -911,13 +911,13 @@ def rademacher(
     else:
         exact = dtypes.requested_dtype(dtype, "rademacher")
     sizes = check_shape(shape, "rademacher")
-    return placed(draw(_signs, (words,), sizes, exact), out_sharding, "rademacher")
+    return place(draw(_signs, (words,), sizes, exact), out_sharding, "rademacher")
 
 
 def _signs(words: Any, shape: Shape, dtype: Any) -> Any:
     heads = lax.lt(raw_uniform(words, shape, dtypes.python_scalar_dtype(float)), 0.5)
     one, minus_one = [
-        repeated(lax.convert_element_type(as_array(v), dtype), shape) for v in (1, -1)
+        repeat_to(lax.convert_element_type(as_array(v), dtype), shape) for v in (1, -1)
     ]
     return lax.select(heads, one, minus_one)
 
@@ -956,7 +956,7 @@ def geometric(
     sizes = sample_shape(shape, "geometric", chance)
     if dtypes.finfo(chance.dtype).bits < 32:  # which have few values between 0 and 1
         chance = lax.convert_element_type(chance, dtypes.float32)
-    chance = repeated(chance, sizes)
+    chance = repeat_to(chance, sizes)
     least = 32 * float(dtypes.finfo(chance.dtype).eps)
     small = lax.lt(chance, least) if arguments.may_exceed(lax.neg(chance), -least) else None
     tails = lax.log1p(lax.neg(chance))
@@ -980,7 +980,7 @@ def geometric(
 
     u = raw_positive(words, sizes, chance.dtype)
     trials = arguments.choice_by(small)(by_block, one_by_one, u)
-    return placed(trials, out_sharding, "geometric")
+    return place(trials, out_sharding, "geometric")
 
 
 # ------------------------------------------------------------------------------------- shuffling
@@ -1020,11 +1020,11 @@ def permutation(
     if not array.ndim:
         count = _known_integer(x, array, "permutation: x")
         _check_axis(axis, 1, "permutation")
-        return placed(_draw_order(words, count), out_sharding, "permutation")
+        return place(_draw_order(words, count), out_sharding, "permutation")
     axis = _check_axis(axis, array.ndim, "permutation")
     if independent:
-        return placed(_shuffle(words, array, axis), out_sharding, "permutation")
-    return placed(_permute(words, array, axis), out_sharding, "permutation")
+        return place(_shuffle(words, array, axis), out_sharding, "permutation")
+    return place(_permute(words, array, axis), out_sharding, "permutation")
 
 
 def _draw_order(words: Any, count: Any) -> Array:

@@ -21,13 +21,13 @@ from xjit.cache.functions import (
 from xjit.checks import checked_call, run_with_checks
 from xjit.dispatch.arguments import Arguments, Signature
 from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
-from xjit.dispatch.placement import OneDevice, Placement, moved, order_if_committed
+from xjit.dispatch.placement import OneDevice, Placement, move_results, order_if_committed
 from xjit.dispatch.placement_inference import device_put_on
 from xjit.dispatch.program import Program
 from xjit.dispatch.sharded_arrays import spread_sharding
 from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.layouts import Layout, check_order
-from xjit.sharding.shardings import NamedSharding, SingleDeviceSharding, TiledSharding, resolved
+from xjit.sharding.shardings import NamedSharding, SingleDeviceSharding, TiledSharding, resolve
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
@@ -267,7 +267,7 @@ class Calls(abc.ABC):
                 if entry is not None:
                     self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
         if self.out_placement is not None:
-            results = moved(results, self.out_placement)
+            results = move_results(results, self.out_placement)
         return _with_zeros(results, traced.zeros) if traced.zeros else results
 
     def program(self, traced: Traced, arguments: Arguments) -> Program:
@@ -362,7 +362,7 @@ def _spread_sharding(leaf: Any) -> Any:
         found = spread_sharding(leaf)
     else:
         found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
-        found = resolved(found, "lower")
+        found = resolve(found, "lower")
     return found if isinstance(found, NamedSharding | TiledSharding) else None
 
 

@@ -18,6 +18,7 @@ from xjit.debug.monitoring import retraces
 from xjit.dispatch.arguments import Arguments, Signature, own_parameters
 from xjit.dispatch.calls import Calls, jit_p
 from xjit.dispatch.placement import OneDevice, committed_to
+from xjit.sharding import shardings
 from xjit.sharding.constraints import constrained
 from xjit.sharding.layouts import is_layout_request, resolve_layout, split_formats
 from xjit.sharding.shardings import (
@@ -29,7 +30,6 @@ from xjit.sharding.shardings import (
     TiledSharding,
     device_named_by,
     one_device_in,
-    resolved,
 )
 from xjit.stages import Wrapped
 from xnp import lax
@@ -849,7 +849,7 @@ def _resolve_sharding(
     place: Any, aval: ShapedArray, option: str, label: str
 ) -> Sharding | None:  # fmt: skip
     """Return a place as a sharding, once it fits the shape."""
-    sharding: Any = resolved(place, option)
+    sharding: Any = shardings.resolve(place, option)
     if isinstance(sharding, gateway.Device):
         sharding = SingleDeviceSharding(sharding)
     if sharding is not None:

@@ -318,7 +318,7 @@ def buffers_at(placement: OneDevice, arrays: Sequence[ConcreteArray]) -> list[An
     return buffers
 
 
-def moved(results: Sequence[ConcreteArray], placement: OneDevice) -> list[ConcreteArray]:
+def move_results(results: Sequence[ConcreteArray], placement: OneDevice) -> list[ConcreteArray]:
     """Return arrays of the same values at a placement."""
     buffers = buffers_at(placement, results)
     return [ConcreteArray(None, whole(x.aval), b) for x, b in zip(results, buffers, strict=True)]

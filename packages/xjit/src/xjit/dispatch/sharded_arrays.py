@@ -20,7 +20,7 @@ from xjit.dispatch.placement import (
     default_placement,
     in_order_of_numpy,
     in_own_memory,
-    moved,
+    move_results,
     one_device,
     put_in_order,
     spread_buffer,
@@ -32,7 +32,7 @@ from xjit.sharding.shardings import (
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
-    resolved,
+    resolve,
 )
 from xjit.sharding.typed import typed_as
 from xprim import (
@@ -363,7 +363,7 @@ def _of_local_data(operation: str, sharding: Any, local_data: Any, global_shape:
     local = as_array(local_data, what=operation)
     if not isinstance(local, ConcreteArray):
         raise UnexpectedTracerError(_traced(operation, local))
-    where = resolved(sharding, operation)
+    where = resolve(sharding, operation)
     shape = local.shape if global_shape is None else tuple(global_shape)
     if global_shape is None and not where.is_fully_addressable:
         shape = _global_shape(where, local.shape)
@@ -412,7 +412,7 @@ def _global_shape(sharding: Sharding, local: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _check_sharding(operation: str, sharding: Any, shape: tuple[int, ...]) -> Sharding:
-    found = resolved(sharding, operation)
+    found = resolve(sharding, operation)
     if not isinstance(found, Sharding):
         raise TypeError(message(operation, "this is no sharding.", got=repr(sharding)))
     found.check_shape(shape, operation)
@@ -474,7 +474,7 @@ def in_memory(x: ConcreteArray, kind: str) -> ConcreteArray:
     there = here.with_memory_kind(kind)
     committed = x.buffer is not None and gateway.placement_of(x.buffer).committed
     if isinstance(there, SingleDeviceSharding) and there.memory is None:
-        return moved([x], one_device(there.devices_in_order[0], committed))[0]
+        return move_results([x], one_device(there.devices_in_order[0], committed))[0]
     aval = in_memory_kind(x.aval, kind)
     return ConcreteArray(None, aval, spread_buffer(x, gateway.laid_over(there, None, committed)))
 

@@ -19,7 +19,7 @@ from xjit.dispatch.placement import (
     default_placement,
     in_order_of_numpy,
     in_own_memory,
-    moved,
+    move_results,
     order_if_committed,
     order_of,
     put_in_order,
@@ -364,7 +364,7 @@ def _said(x: Tracer, sharding: Sharding) -> Array:
 def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
     """Return an array where `device_put` shall have it; None is where nobody put it."""
     if sharding is None:
-        return moved([x], default_placement())[0]
+        return move_results([x], default_placement())[0]
     if isinstance(sharding, SingleDeviceSharding) and sharding.memory is None:
         found = put(x, sharding.devices_in_order[0])
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import xprim
 import xtree
-from xjit.dispatch.placement import committed_to, moved
+from xjit.dispatch.placement import committed_to, move_results
 from xjit.lowering.stablehlo_text import explicit_text, sharding_text
 from xjit.sharding.layouts import split_formats
 from xjit.sharding.meshes import AbstractMesh, abstract_mesh_now
@@ -23,7 +23,7 @@ from xjit.sharding.shardings import (
     SingleDeviceSharding,
     TiledSharding,
     check_same_axes,
-    resolved,
+    resolve,
 )
 from xprim import EAGER, Array, Primitive, ShapedArray, as_array, get_primitive, not_mapped, state
 from xprim.avals import PINNED_HOST, MemorySpace
@@ -124,10 +124,10 @@ def constrained(
     """Return a value that lies as asked; None asks nothing."""
     if place is None or _is_of_no_mesh(place):
         return x
-    sharding = resolved(place, operation)
+    sharding = resolve(place, operation)
     if isinstance(sharding, SingleDeviceSharding):
         if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
-            x = moved([x], committed_to(sharding.devices_in_order[0]))[0]
+            x = move_results([x], committed_to(sharding.devices_in_order[0]))[0]
         elif sharding.memory is None:  # with a memory, dispatch places the result
             x = sharding_constraint_p.bind(x, sharding=sharding)[0]
         return _where_said(x, sharding)

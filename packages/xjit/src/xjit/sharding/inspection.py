@@ -19,7 +19,7 @@ from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xtree.records import Record, set_once
 
-__all__ = ["inspect_sharding_p", "inspected"]
+__all__ = ["inspect_sharding_p", "inspect_value"]
 
 __dir__ = __all__.copy
 
@@ -55,7 +55,7 @@ class Inspection(Record):
         return probe.tiles(self.members, self.ndim)
 
 
-def inspected(x: Array, callback: Callable[[Any], Any]) -> None:
+def inspect_value(x: Array, callback: Callable[[Any], Any]) -> None:
     """Call a function with the sharding of an array, now or when its program is compiled.
 
     Args:
@@ -126,13 +126,13 @@ def _members(b: Builder, count: int) -> np.ndarray[Any, Any]:
 
 
 def _jvp(primals: Any, tangents: Any, *, callback: Any) -> Any:
-    inspected(primals[0], callback)
+    inspect_value(primals[0], callback)
     return (), []
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, callback: Any) -> Any:
     """Tell how the whole batch lies."""
-    inspected(operands[0], callback)
+    inspect_value(operands[0], callback)
     return (), ()
 
 

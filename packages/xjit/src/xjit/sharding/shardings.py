@@ -31,7 +31,7 @@ __all__ = [
     "PartitionSpec", "axes_of", "NO_MESH", "NamedSharding", "NoMeshError", "UnknownPlatformError",
     "VaryingSharding",
     "along_explicit_axes", "check_axis_names", "check_same_axes", "default_device", "in_types",
-    "resolved",
+    "resolve",
     "says_of_explicit_axes", "says_of_manual_axes", "sharding_named_by",
     "with_manual_axes", "abstract_mesh_within", "cuts_of", "devices_within", "mesh_within",
     "places_in",
@@ -1007,7 +1007,7 @@ def _axes_along(mesh: Mesh, places: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     return tuple([name for _, name in sorted(steps, key=lambda step: step[0])])
 
 
-def resolved(value: Any, operation: str) -> Any:
+def resolve(value: Any, operation: str) -> Any:
     """Return what a user gave for a sharding, over the context mesh where it has no devices.
 
     That is a partition spec, or a sharding over an abstract mesh that is the context mesh's. That
@@ -1042,7 +1042,7 @@ def sharding_named_by(value: Any, operation: str) -> Sharding | None:
       value: a sharding, a partition spec, a device, ...
       operation: what errors call the public function.
     """
-    found = resolved(value, operation)
+    found = resolve(value, operation)
     if isinstance(found, SingleDeviceSharding) and found.memory is not None:
         return found
     return found if isinstance(found, NamedSharding | TiledSharding) else None
@@ -1186,3 +1186,6 @@ def _cut(pairs: Iterable[tuple[Sharding | None, ShapedArray]]) -> Iterator[tuple
         elif sharding is not None:
             counts = sharding.tiles(aval.ndim).counts
             yield from [(aval.ndim, dim) for dim, count in enumerate(counts) if count > 1]
+
+
+resolved = resolve  # the name that release 0.2 of xpar imports

@@ -28,7 +28,7 @@ from xjit.sharding.shardings import (
     Sharding,
     along_explicit_axes,
     in_types,
-    resolved,
+    resolve,
     says_of_manual_axes,
 )
 from xprim import Array, ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, as_array, shaped_array
@@ -65,7 +65,7 @@ def call_in_mode(
       mesh: as it is inside; by default that of `out`, without explicit axes.
       ins: how the arguments lie inside, a tree prefix of `args`; None as outside.
     """
-    outs = xtree.map(lambda place: resolved(place, operation), out, is_leaf=is_place)
+    outs = xtree.map(lambda place: resolve(place, operation), out, is_leaf=is_place)
     sums = [axis for s in xtree.leaves(outs, is_leaf=is_place) if hasattr(s, "spec")
             for axis in s.spec.unreduced]  # fmt: skip
     if sums and mesh is None:
@@ -133,7 +133,7 @@ class _InMode:
         values, avals = [], []
         for i in self._numbers:
             x = as_array(self._leaves[i], what=self._operation)
-            place = asked[i] if asked[i] is None else resolved(asked[i], self._operation)
+            place = asked[i] if asked[i] is None else resolve(asked[i], self._operation)
             if place is not None:
                 x = constrained(x, self._along_named_axes(place, x.ndim), self._operation)
             values.append(x)
@@ -195,7 +195,7 @@ class _Meshes:
 
     def in_types(self, sharding: Any, shape: tuple[int, ...]) -> NamedSharding | None:
         """Return what a type keeps of a sharding or partition spec."""
-        found = resolved(sharding, "ShapedArray")
+        found = resolve(sharding, "ShapedArray")
         if isinstance(found, NamedSharding):
             found.check_rank(shape, "ShapedArray")
         kept = in_types(found, len(shape))

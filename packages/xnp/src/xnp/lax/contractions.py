@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xnp.placing import computed_as, placed
+from xnp import placing
+from xnp.placing import compute_as
 from xnp.primitives import table
 from xnp.primitives.dot_general import dot_general_p
 from xnp.primitives.precision import (
@@ -85,7 +86,7 @@ def dot_general(
     Source: StableHLO specification, section dot_general.
     """
     if out_sharding is not None:
-        return computed_as(out_sharding, dot_general, lhs, rhs, dimension_numbers, precision,
+        return compute_as(out_sharding, dot_general, lhs, rhs, dimension_numbers, precision,
                            preferred_element_type)  # fmt: skip
     lhs, rhs = as_array(lhs, what="dot_general: lhs"), as_array(rhs, what="dot_general: rhs")
     try:
@@ -130,7 +131,7 @@ def dot(
       11.0
     """
     if out_sharding is not None:
-        return computed_as(out_sharding, dot, lhs, rhs, dimension_numbers=dimension_numbers,
+        return compute_as(out_sharding, dot, lhs, rhs, dimension_numbers=dimension_numbers,
                            precision=precision,
                            preferred_element_type=preferred_element_type)  # fmt: skip
     if dimension_numbers is not None:
@@ -331,7 +332,7 @@ def ragged_dot_general(
         dims = ((within, other), (mapped, other_batch))
         result = dot_general(groups, y, dims, precision, preferred_element_type)
         # the dimension of groups is the first free one, behind the mapped ones
-        return placed(move_dim(result, len(batch), 0), out_sharding, what)
+        return placing.place(move_dim(result, len(batch), 0), out_sharding, what)
     dims = (((0, *within), (*group_dims, *other)), (mapped, other_batch))
     return dot_general(groups, y, dims, precision, preferred_element_type,
                        out_sharding=out_sharding)  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from xnp.lax.contractions import dot_general
 from xnp.lax.reductions import padtype_to_pads
-from xnp.placing import placed
+from xnp.placing import place
 from xnp.primitives import convolution
 from xnp.primitives.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
 from xnp.primitives.fft import FftType, fft_p
@@ -133,7 +133,7 @@ def conv_general_dilated(
     )[0]  # fmt: skip
     if is_truth and preferred_element_type is None:
         result = convert(result, dtypes.bool_)
-    return placed(result, out_sharding, what)
+    return place(result, out_sharding, what)
 
 
 def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:

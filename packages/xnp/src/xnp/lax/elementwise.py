@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import xprim
-from xnp.placing import placed, shard_like
+from xnp.placing import place, shard_like
 from xnp.primitives import conversion, elementwise, special_gamma
 from xnp.primitives.elementwise import RoundingMethod
 from xnp.primitives.shapes import broadcast_in_dim_p
@@ -931,7 +931,7 @@ def full(
     shape = static_shape(shape, "full")
     if shape:
         value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
-    return placed(value, sharding, "full")
+    return place(value, sharding, "full")
 
 
 def _scalar_of(value: Any, dtype: Any) -> Array:

@@ -23,7 +23,7 @@ from xnp.primitives.linear_systems import (
     triangular_solve_p,
     tridiagonal_solve_p,
 )
-from xnp.primitives.matrices import adjoint, checked, eye, matmul, mt, tril
+from xnp.primitives.matrices import adjoint, check_matrix, eye, matmul, mt, tril
 from xnp.primitives.qr import column_order, columns_at, householder_product_p, ormqr_p, qr_p
 from xnp.primitives.solvers import EighImplementation, EigImplementation, SvdAlgorithm
 from xnp.primitives.svd import svd_p
@@ -414,7 +414,7 @@ def qdwh(
     """
     del is_hermitian
     x = as_array(x, what="qdwh: x")
-    batch, m, n = checked("qdwh", x.aval)
+    batch, m, n = check_matrix("qdwh", x.aval)
     require(
         not batch and m >= n, "qdwh",
         "the operand must be one matrix with at least as many rows as columns.", got=x,
@@ -799,7 +799,7 @@ def svd(
 
 def _symmetric(name: str, x: Any) -> Any:
     x = convert(x, dtypes.to_inexact_dtype(x.aval.dtype))
-    checked(name, x.aval, square=True)
+    check_matrix(name, x.aval, square=True)
     return mul(add(x, adjoint(x)), scalar_like(x, 0.5))
 
 

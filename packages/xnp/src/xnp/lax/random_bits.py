@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from xnp import lax
-from xnp.placing import placed
+from xnp.placing import place
 from xnp.primitives.random_bits import philox_blocks, philox_words, rng_words_p
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
@@ -96,7 +96,7 @@ def rng_bit_generator(
     sizes = static_shape(shape, "rng_bit_generator")
     new_key, bits = _key_and_bits(words, sizes, dtypes.itemsize_bits(exact), kind)
     result = lax.convert_element_type(bits, exact)
-    return new_key, placed(result, out_sharding, "rng_bit_generator")
+    return new_key, place(result, out_sharding, "rng_bit_generator")
 
 
 @dtypes.with_64_bits

@@ -11,7 +11,7 @@ import xprim
 import xtree
 from xnp.lax.shape import ints, pad
 from xnp.lax.slicing import gather
-from xnp.placing import placed
+from xnp.placing import place
 from xnp.primitives import windows as _transposes  # noqa: F401 - defines it
 from xnp.primitives.convolution import dilated
 from xnp.primitives.index_modes import GatherDimensionNumbers
@@ -74,7 +74,7 @@ def reduce_sum(
       >>> np.asarray(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
       array([3., 7.], dtype=float32)
     """
-    return placed(_reduce(reduce_sum_p, operand, axes), out_sharding, "reduce_sum")
+    return place(_reduce(reduce_sum_p, operand, axes), out_sharding, "reduce_sum")
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
@@ -126,7 +126,7 @@ def reduce_max(
         >>> lax.reduce_max(xnp.array([[1, 2], [3, 4]]), (1,))
         Array([2, 4], dtype=int32)
     """
-    return placed(_reduce(reduce_max_p, operand, axes), out_sharding, "reduce_max")
+    return place(_reduce(reduce_max_p, operand, axes), out_sharding, "reduce_max")
 
 
 def reduce_min(
@@ -152,7 +152,7 @@ def reduce_min(
         >>> lax.reduce_min(xnp.array([[1, 2], [3, 4]]), (1,))
         Array([1, 3], dtype=int32)
     """
-    return placed(_reduce(reduce_min_p, operand, axes), out_sharding, "reduce_min")
+    return place(_reduce(reduce_min_p, operand, axes), out_sharding, "reduce_min")
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
@@ -264,7 +264,7 @@ def reduce(
     operations.
     """
     results = _reduce_tree(operands, init_values, computation, dimensions)
-    return xtree.map(lambda y: placed(y, out_sharding, "reduce"), results)
+    return xtree.map(lambda y: place(y, out_sharding, "reduce"), results)
 
 
 def _reduce_tree(

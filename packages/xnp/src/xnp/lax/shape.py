@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.placing import computed_as, placed
+from xnp.placing import compute_as, place
 from xnp.primitives import table
 from xnp.primitives.shapes import (
     broadcast_in_dim_p,
@@ -92,7 +92,7 @@ def reshape(
       (2, 3)
     """
     if out_sharding is not None:
-        return computed_as(out_sharding, reshape, operand, new_sizes, dimensions)
+        return compute_as(out_sharding, reshape, operand, new_sizes, dimensions)
     x = as_array(operand, what="reshape")
     if dimensions is not None:
         x = transpose(x, dimensions)
@@ -166,12 +166,12 @@ def broadcast_in_dim(
     sizes = ints(shape, "broadcast_in_dim: shape")
     dims = ints(broadcast_dimensions, "broadcast_in_dim: broadcast_dimensions")
     if x.aval.shape == sizes and dims == tuple(range(len(sizes))):
-        return placed(x, out_sharding, "broadcast_in_dim")
+        return place(x, out_sharding, "broadcast_in_dim")
     if len(set(dims)) == len(dims) == x.aval.ndim and dims != tuple(sorted(dims)):
         order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
         x, dims = transpose_p.bind(x, permutation=order)[0], tuple(sorted(dims))
     result: Array = broadcast_in_dim_p.bind(x, shape=sizes, broadcast_dimensions=dims)[0]
-    return placed(result, out_sharding, "broadcast_in_dim")
+    return place(result, out_sharding, "broadcast_in_dim")
 
 
 def broadcast(
@@ -197,7 +197,7 @@ def broadcast(
     x = as_array(operand, what="broadcast")
     lead = ints(sizes, "broadcast: sizes")
     dims = tuple(range(len(lead), len(lead) + x.aval.ndim))
-    return placed(broadcast_in_dim(x, (*lead, *x.aval.shape), dims), out_sharding, "broadcast")
+    return place(broadcast_in_dim(x, (*lead, *x.aval.shape), dims), out_sharding, "broadcast")
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -281,7 +281,7 @@ def broadcasted_iota(
         shape=static_shape(shape, "broadcasted_iota"),
         dimension=size_of(dimension),
     )
-    return placed(counted, out_sharding, "broadcasted_iota")
+    return place(counted, out_sharding, "broadcasted_iota")
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -674,7 +674,7 @@ def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: ShardingLike 
     """
     dtype = dtypes.python_scalar_dtype(float) if dtype is None else dtype
     zeros = fill(static_shape(shape, "empty"), 0, dtypes.requested_dtype(dtype, "empty"))
-    return placed(zeros, out_sharding, "empty")
+    return place(zeros, out_sharding, "empty")
 
 
 boundaries(globals(), written=True)

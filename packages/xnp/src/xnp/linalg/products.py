@@ -11,7 +11,7 @@ import numpy as np
 from xnp import lax
 from xnp.numpy.dispatch import axis_of, check_ranks
 from xnp.numpy.rearranging import trace as array_trace
-from xnp.placing import computed_as
+from xnp.placing import compute_as
 from xnp.primitives import table
 from xnp.primitives.linear_systems import solve_p
 from xnp.primitives.matrices import eye, mt
@@ -246,7 +246,7 @@ def tensordot(
         Array(33., dtype=float32)
     """
     if out_sharding is not None:
-        return computed_as(out_sharding, tensordot, x1, x2, axes=axes, precision=precision,
+        return compute_as(out_sharding, tensordot, x1, x2, axes=axes, precision=precision,
                            preferred_element_type=preferred_element_type)  # fmt: skip
     x, y = promote("tensordot", x1, x2)
     if isinstance(axes, Sequence):

@@ -10,7 +10,7 @@ from typing import Any, overload
 from xnp import lax
 from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import array_of, axis_of, broadcast_all, cast, converted, inexact, wide
+from xnp.numpy.dispatch import array_of, axis_of, broadcast_all, cast, convert_to, inexact, wide
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.selection import searchsorted
@@ -297,7 +297,7 @@ def trapezoid(
       Array(1.5, dtype=float32)
     """
     if x is None:
-        y, step = dispatch.promoted("trapezoid", *inexact("trapezoid", y), dx)
+        y, step = dispatch.promote("trapezoid", *inexact("trapezoid", y), dx)
         step = wide(step)
     else:
         y, x = inexact("trapezoid", y, x)
@@ -305,17 +305,17 @@ def trapezoid(
         step = diff(x) if x.aval.ndim == 1 else diff(moveaxis(x, axis, -1))
     own, given = y.aval, (y, step if x is None else x)
     if x is None and step.aval.ndim:
-        return converted(trapezoids_of_widths(wide(y), step, axis), own.dtype)
+        return convert_to(trapezoids_of_widths(wide(y), step, axis), own.dtype)
     axis = axis_of(axis, own.ndim, "trapezoid")
     if not step.aval.ndim and own.shape[axis] > 1:
-        return converted(even_trapezoids(wide(y), step, axis), own.dtype)
+        return convert_to(even_trapezoids(wide(y), step, axis), own.dtype)
     y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
     both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
     step = array_of(step, "trapezoid")
     check_ranks_of_widths(both, step, *given)
     both, step = broadcast_all("trapezoid", both, step)
     result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
-    return converted(result, own.dtype)
+    return convert_to(result, own.dtype)
 
 
 def interp(
@@ -476,7 +476,7 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = size_of(axis)
-    a, b = dispatch.promoted("cross", a, b)
+    a, b = dispatch.promote("cross", a, b)
     dispatch.check_ranks("cross", a, b, core=(1, 1))
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     sizes = a.shape[-1], b.shape[-1]

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xnp.numpy import dispatch
-from xnp.numpy.dispatch import array_of, cast, common_shape, dispatched, promoted, several_axes
+from xnp.numpy.dispatch import array_of, cast, common_shape, dispatched, promote, several_axes
 from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permute
-from xnp.placing import computed_as
+from xnp.placing import compute_as
 from xnp.primitives.precision import PrecisionLike, holds_products, normal_precision
 from xnp.primitives.table import bind, broadcast_to, reshape
 from xprim import Array, dtypes, shaped_array
@@ -64,7 +64,7 @@ def _mismatch(operation: str, x: Any, y: Any, sizes: tuple[int, int], rule: str)
 
 @dispatched(2)
 def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
-    a, b = promoted("dot", a, b)
+    a, b = promote("dot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
     if 0 in ranks:
         result = bind("mul", a, b)
@@ -115,7 +115,7 @@ def dot(
     try:
         preferred = preferred_element_type  # which few ask for: a call less for the others
         if out_sharding is not None:
-            return computed_as(out_sharding, dot, a, b, precision=precision,
+            return compute_as(out_sharding, dot, a, b, precision=precision,
                                preferred_element_type=preferred)  # fmt: skip
         dtype = None if preferred is None else _requested_type(preferred, "dot")
         return _dot(a, b, precision, dtype)
@@ -126,7 +126,7 @@ def dot(
 
 @dispatched(2)
 def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
-    a, b = promoted("matmul", a, b)
+    a, b = promote("matmul", a, b)
     for x in (a, b):
         if not x.aval.ndim:
             raise ValueError(message(
@@ -207,7 +207,7 @@ def matmul(
     """
     try:
         if out_sharding is not None:
-            return computed_as(out_sharding, matmul, a, b, precision=precision,
+            return compute_as(out_sharding, matmul, a, b, precision=precision,
                                preferred_element_type=preferred_element_type)  # fmt: skip
         return _matmul(a, b, precision, _requested_type(preferred_element_type, "matmul"))
     except Exception as error:
@@ -320,7 +320,7 @@ def vdot(
         >>> xnp.vdot(xnp.array([1 + 2j]), xnp.array([3j]))
         Array(6.+3.j, dtype=complex64)
     """
-    a, b = promoted("vdot", a, b)
+    a, b = promote("vdot", a, b)
     a, b = reshape(_conjugate(a), (a.aval.size,)), reshape(b, (b.aval.size,))
     return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
 
@@ -355,7 +355,7 @@ def vecdot(
       >>> xnp.vecdot(xnp.array([[1, 2], [3, 4]]), xnp.array([1, 1]))
       Array([3, 7], dtype=int32)
     """
-    x, y = promoted("vecdot", x1, x2)
+    x, y = promote("vecdot", x1, x2)
     dispatch.check_ranks("vecdot", x, y, core=(1, 1))
     x, y = [_last(v, axis) for v in (x, y)]
     if x.aval.shape[-1] != y.aval.shape[-1]:
@@ -408,9 +408,9 @@ def tensordot(
       (2, 5)
     """
     if out_sharding is not None:
-        return computed_as(out_sharding, tensordot, a, b, axes, precision=precision,
+        return compute_as(out_sharding, tensordot, a, b, axes, precision=precision,
                            preferred_element_type=preferred_element_type)  # fmt: skip
-    a, b = promoted("tensordot", a, b)
+    a, b = promote("tensordot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
     if several_axes(axes):
         _check_pair(axes)
@@ -471,7 +471,7 @@ def inner(
         >>> xnp.inner(xnp.array([[1, 2], [3, 4]]), xnp.array([1, 1]))
         Array([3, 7], dtype=int32)
     """
-    a, b = promoted("inner", a, b)
+    a, b = promote("inner", a, b)
     if not a.aval.ndim or not b.aval.ndim:
         return bind("mul", a, b)
     if a.aval.shape[-1] != b.aval.shape[-1]:
@@ -504,7 +504,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """
     if out is not None:
         raise TypeError("outer: out= is not supported, for arrays do not change.")
-    a, b = promoted("outer", a, b)
+    a, b = promote("outer", a, b)
     rows, columns = a.aval.size, b.aval.size
     a = bind("broadcast_in_dim", reshape(a, (rows,)), shape=(rows, columns),
              broadcast_dimensions=(0,))  # fmt: skip
@@ -529,7 +529,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
       >>> xnp.kron(xnp.array([1, 10]), xnp.array([1, 2]))
       Array([ 1,  2, 10, 20], dtype=int32)
     """
-    a, b = promoted("kron", a, b)
+    a, b = promote("kron", a, b)
     rank = max(a.aval.ndim, b.aval.ndim)
     shapes = [(*(1,) * (rank - x.aval.ndim), *x.aval.shape) for x in (a, b)]
     pairs = list(zip(*shapes, strict=True))
@@ -596,7 +596,7 @@ def einsum(
     """
     require(out is None, "einsum", "out= is not supported.", error=TypeError)
     if out_sharding is not None:
-        return computed_as(out_sharding, einsum, subscripts, *operands, optimize=optimize,
+        return compute_as(out_sharding, einsum, subscripts, *operands, optimize=optimize,
                            precision=precision,
                            preferred_element_type=preferred_element_type,
                            _dot_general=_dot_general)  # fmt: skip
@@ -620,7 +620,7 @@ def _contract(
 ) -> Array:  # fmt: skip
     """Contract operands pair by pair."""
     terms, result, arrays = _parse(subscripts, operands)
-    arrays = promoted("einsum", *arrays)
+    arrays = promote("einsum", *arrays)
     preferred = None if preferred_element_type is None else (
         dtypes.requested_dtype(preferred_element_type, "einsum"))  # fmt: skip
     sizes = _sizes(terms, arrays)

@@ -13,12 +13,12 @@ from xnp.numpy.dispatch import (
     array_of,
     broadcast_all,
     cast,
-    converted,
+    convert_to,
     dispatched,
     host_aval,
-    promoted,
+    promote,
 )
-from xnp.placing import on_device, placed, shard_like, sharding_over_mesh
+from xnp.placing import on_device, place, shard_like, sharding_over_mesh
 from xnp.primitives.table import bind, broadcast_to, fill, scalar_like, select
 from xprim import (
     Array,
@@ -126,7 +126,7 @@ def array(
         if size_of(ndmin) > result.aval.ndim:
             shape = (1,) * (ndmin - result.aval.ndim) + result.aval.shape
             result = bind("reshape", result, new_sizes=shape, dimensions=None)
-        return placed(on_device(result, device, "array"), out_sharding, "array")
+        return place(on_device(result, device, "array"), out_sharding, "array")
     except Exception as error:
         shorten(error)
         raise
@@ -161,13 +161,13 @@ def asarray(
       True
     """
     if type(a) is ConcreteArray and dtype is None and not copy and device is None:
-        return a if out_sharding is None else placed(a, out_sharding, "asarray")
+        return a if out_sharding is None else place(a, out_sharding, "asarray")
     is_array = isinstance(a, Array)
     if copy is not None and not copy:
         a = _of_own_memory(a, dtype)
     copy = bool(copy) or (copy is None and not is_array)
     result = array(a, dtype, copy=copy, order=order)
-    return placed(on_device(result, device, "asarray"), out_sharding, "asarray")
+    return place(on_device(result, device, "asarray"), out_sharding, "asarray")
 
 
 def _of_own_memory(a: Any, dtype: DTypeLike) -> Any:
@@ -308,7 +308,7 @@ def _stacked(items: Sequence[Any], dtype: Any) -> Array:
         return from_numpy(np.zeros((0,), dtype or dtypes.python_scalar_dtype(float)))
     elements = list(_elements(items))
     if dtype is None:  # of all together, so that a number in a row of its own gives way, too
-        elements = promoted("array", *elements)
+        elements = promote("array", *elements)
         dtype = elements[0].aval.dtype
     return _join(items, iter([_array_of_value(x, dtype, False) for x in elements]))
 
@@ -426,7 +426,7 @@ def zeros(
     """
     try:
         if out_sharding is not None:
-            return placed(zeros(shape, dtype, device=device), out_sharding, "zeros")
+            return place(zeros(shape, dtype, device=device), out_sharding, "zeros")
         if dtype is None:
             dtype = dtypes.python_scalar_dtype(float)
             if (
@@ -469,7 +469,7 @@ def ones(
         Array([[1, 1],
                [1, 1]], dtype=int32)
     """
-    return placed(_constant(1, shape, dtype, "ones", device), out_sharding, "ones")
+    return place(_constant(1, shape, dtype, "ones", device), out_sharding, "ones")
 
 
 def empty(
@@ -535,7 +535,7 @@ def full(
     value = cast(value, value.aval.dtype if wanted is None else wanted, weak)
     broadcast_all("full", value, fill(shape, 0, dtypes.int8)) if value.aval.ndim else None
     result = broadcast_to(value, shape)
-    return placed(on_device(result, device, "full"), out_sharding, "full")
+    return place(on_device(result, device, "full"), out_sharding, "full")
 
 
 def _kind_of(a: Any, dtype: Any, shape: Any, operation: str) -> tuple[Any, Any, bool]:
@@ -583,7 +583,7 @@ def zeros_like(
         >>> xnp.zeros_like(xnp.array([1, 2]))
         Array([0, 0], dtype=int32)
     """
-    return placed(_like(0, a, dtype, shape, "zeros_like", device), out_sharding, "zeros_like")
+    return place(_like(0, a, dtype, shape, "zeros_like", device), out_sharding, "zeros_like")
 
 
 def ones_like(
@@ -612,7 +612,7 @@ def ones_like(
         >>> xnp.ones_like(xnp.array([1, 2]), dtype=float)
         Array([1., 1.], dtype=float32)
     """
-    return placed(_like(1, a, dtype, shape, "ones_like", device), out_sharding, "ones_like")
+    return place(_like(1, a, dtype, shape, "ones_like", device), out_sharding, "ones_like")
 
 
 def empty_like(
@@ -740,7 +740,7 @@ def eye(
         result = cast(from_numpy(np.eye(rows, columns, k, dtype=bool), copy=False), wanted)
     else:
         shape = (rows, columns)
-        i = bind("add", counting(shape, 0, dtypes.int32), converted(as_array(k), dtypes.int32))
+        i = bind("add", counting(shape, 0, dtypes.int32), convert_to(as_array(k), dtypes.int32))
         result = cast(bind("eq", i, counting(shape, 1, dtypes.int32)), wanted)
     return on_device(result, device, "eye")
 
@@ -811,7 +811,7 @@ def _below(rows: int, columns: int, k: Any) -> Array:
     if type(rows * columns) is int and rows * columns <= _SMALL and isinstance(offset, int):
         return from_numpy(np.tri(rows, columns, offset, bool), copy=False)
     i = counting((rows, columns), 0, dtypes.int32)
-    return bind("ge", bind("add", i, converted(as_array(offset), dtypes.int32)),
+    return bind("ge", bind("add", i, convert_to(as_array(offset), dtypes.int32)),
                 counting((rows, columns), 1, dtypes.int32))  # fmt: skip
 
 

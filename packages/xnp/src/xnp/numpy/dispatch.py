@@ -103,7 +103,7 @@ def as_array_like(value: Any, x: Array, operation: str) -> Array:
     return array_of(value, operation)
 
 
-def promoted(operation: str, *operands: Any) -> list[Array]:
+def promote(operation: str, *operands: Any) -> list[Array]:
     """Return the operands as Arrays of the one dtype that they promote to."""
     first = None
     for x in operands:  # the usual case: arrays of one dtype
@@ -136,7 +136,7 @@ def _convert_to(
     dtype = dtype if result is None else result(dtype)
     try:
         return [
-            _scalar(x, dtype, weak) if type(x) in _SCALARS else converted(x, dtype, weak)
+            _scalar(x, dtype, weak) if type(x) in _SCALARS else convert_to(x, dtype, weak)
             for x in arrays
         ]
     except OverflowError as error:
@@ -156,7 +156,7 @@ def _common(operation: str, metas: list[Any], operands: list[Any]) -> Any:
 
 def _scalar(value: Any, dtype: Any, weak: bool) -> Array:
     if weak:
-        return converted(scalar_array(value), dtype, True)
+        return convert_to(scalar_array(value), dtype, True)
     return scalar_array(value, dtype)
 
 
@@ -168,10 +168,10 @@ def inexact(operation: str, *operands: Any) -> list[Array]:
     for x in operands:  # on the path of every operation: no generator
         if not (isinstance(x, Array) and dtypes.is_inexact(x.aval.dtype)):
             return _convert_to(operation, operands, dtypes.to_inexact_dtype)
-    return promoted(operation, *operands) if len(operands) > 1 else list(operands)
+    return promote(operation, *operands) if len(operands) > 1 else list(operands)
 
 
-def converted(x: Array, dtype: Any, weak: bool = False) -> Array:
+def convert_to(x: Array, dtype: Any, weak: bool = False) -> Array:
     """Return an Array in a dtype; one that has it stays, even when it is weak."""
     return x if x.aval.dtype == dtype else cast(x, dtype, weak)
 
@@ -187,7 +187,7 @@ def wide(x: Array) -> Array:
     Between the steps they would lose digits, or overflow: 300 squared is infinite in float16. The
     result is rounded once, with `converted(result, x.aval.dtype, x.aval.weak_type)`.
     """
-    return converted(x, computation_dtype(x.aval.dtype), x.aval.weak_type)
+    return convert_to(x, computation_dtype(x.aval.dtype), x.aval.weak_type)
 
 
 def cast(x: Array, dtype: Any, weak: bool = False) -> Array:

@@ -14,10 +14,10 @@ from xnp.numpy.dispatch import (
     broadcast,
     broadcast_checked,
     cast,
-    converted,
+    convert_to,
     dispatched,
     inexact,
-    promoted,
+    promote,
     wide,
 )
 from xnp.numpy.ufuncs import binary_function, unary_function
@@ -49,7 +49,7 @@ __dir__ = __all__.copy
 
 
 def _integers(name: str, *operands: Any) -> Any:
-    arrays = dispatch.promoted(name, *operands)
+    arrays = dispatch.promote(name, *operands)
     dtype = arrays[0].aval.dtype
     if not (dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
         raise TypeError(f"{name}: takes integers and booleans, got dtype {dtype.name}.")
@@ -248,7 +248,7 @@ def bitwise_count(x: Any) -> Any:
     """
     (x,) = _integers("bitwise_count", x)
     if dtypes.is_bool(x.aval.dtype):
-        return converted(x, dtypes.uint8)
+        return convert_to(x, dtypes.uint8)
     if dtypes.is_signed_integer(x.aval.dtype):
         x = bind("abs", x)
     return bind("convert_element_type", bind("population_count", x), new_dtype=dtypes.uint8,
@@ -442,7 +442,7 @@ def _round(a: Any, decimals: int) -> Array:
     # Where the detour overflows: no digits to lose behind the point, none left before it.
     otherwise = x if decimals > 0 else bind("mul", x, scalar_like(x, 0))
     rounded = select(bind("is_finite", rounded), rounded, otherwise)
-    return converted(rounded, dtype, a.aval.weak_type)
+    return convert_to(rounded, dtype, a.aval.weak_type)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
@@ -1004,7 +1004,7 @@ def _logarithm(x: Any, name: str, base: float) -> Any:
     aval, y = x.aval, bind("log", wide(x))
     if is_real:
         quotient = bind("div", y, scalar_like(y, math.log(base)))
-        return converted(quotient, aval.dtype, aval.weak_type)
+        return convert_to(quotient, aval.dtype, aval.weak_type)
     # part by part: infinity divided by a complex number would be NaN
     parts = [bind("real", y), bind("imag", y)]
     return bind("complex", *[bind("div", p, scalar_like(p, math.log(base))) for p in parts])
@@ -1059,7 +1059,7 @@ def log10(x: Any) -> Any:
 def _scale(x: Any, name: str, factor: float) -> Any:
     (x,) = inexact(name, x)
     aval, x = x.aval, wide(x)  # the factor of float16 has an error, too
-    return converted(bind("mul", x, scalar_like(x, factor)), aval.dtype, aval.weak_type)
+    return convert_to(bind("mul", x, scalar_like(x, factor)), aval.dtype, aval.weak_type)
 
 
 @unary_function
@@ -1542,7 +1542,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = array_of(x1, "ldexp"), array_of(x2, "ldexp")
     if dtypes.is_bool(x2.aval.dtype):
-        x2 = converted(x2, dtypes.int32)
+        x2 = convert_to(x2, dtypes.int32)
     if not dtypes.is_integer(x2.aval.dtype):
         raise ValueError(f"ldexp: the exponent must be of integers, got {x2.aval.str_long()}.")
     (x1,) = inexact("ldexp", x1)
@@ -1706,7 +1706,7 @@ def _angle(z: Any, deg: bool) -> Array:
     else:
         re, im = z, fill(z.aval.shape, 0, z.aval.dtype)
     result = bind("atan2", im, re)
-    result = converted(result, result.aval.dtype)
+    result = convert_to(result, result.aval.dtype)
     return bind("mul", result, scalar_like(result, 180 / math.pi)) if deg else result
 
 
@@ -1805,7 +1805,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _integers_of_one_dtype(name: str, x1: Any, x2: Any) -> Any:
-    x, y = promoted(name, x1, x2)
+    x, y = promote(name, x1, x2)
     if not dtypes.is_integer(x.aval.dtype):
         raise ValueError(f"{name}: takes integers, got dtype {x.aval.dtype.name}.")
     return broadcast_checked(name, x, y)

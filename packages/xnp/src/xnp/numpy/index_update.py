@@ -14,7 +14,7 @@ from xnp.numpy.dispatch import array_of, cast, common_shape
 from xnp.numpy.index_entries import Positions, Span, entries_of, from_front
 from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.ufuncs import divide, power
-from xnp.placing import computed_as, placed
+from xnp.placing import compute_as, place
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers, check_room
 from xnp.primitives.table import bind, broadcast_to, reshape, select
 from xprim import Array, ConcreteArray, config, dtypes, from_numpy, scalar_array, state
@@ -104,7 +104,7 @@ def index_as(
     def method(array: Any, index: Any, *given: Any) -> Any:
         return getattr(array.at[index], name)(*given, **named)
 
-    result: Array = computed_as(
+    result: Array = compute_as(
         sharding, method, reference._array, reference._index, *values, operation=f"at[].{name}"
     )
     return result
@@ -234,7 +234,7 @@ class IndexUpdateRef:
         # of the array's dtype first: 0 - uint8(3) is 253
         negated = bind("neg", _values_for(array_of(self._array, "at[]").aval, values))
         rests = self._combined(negated, "scatter_add", np.add, options)
-        return placed(rests, out_sharding, "at[].subtract")
+        return place(rests, out_sharding, "at[].subtract")
 
     @boundary
     def multiply(
@@ -244,7 +244,7 @@ class IndexUpdateRef:
         """Return the array with the elements multiplied by values."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         products = self._combined(values, "scatter_mul", np.multiply, options)
-        return placed(products, out_sharding, "at[].multiply")
+        return place(products, out_sharding, "at[].multiply")
 
     mul = multiply
 
@@ -256,7 +256,7 @@ class IndexUpdateRef:
         """Return the array with the elements replaced by values that are less."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         least = self._combined(values, "scatter_min", np.minimum, options)
-        return placed(least, out_sharding, "at[].min")
+        return place(least, out_sharding, "at[].min")
 
     @boundary
     def max(
@@ -266,7 +266,7 @@ class IndexUpdateRef:
         """Return the array with the elements replaced by values that are greater."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         greatest = self._combined(values, "scatter_max", np.maximum, options)
-        return placed(greatest, out_sharding, "at[].max")
+        return place(greatest, out_sharding, "at[].max")
 
     @boundary
     def divide(
@@ -277,7 +277,7 @@ class IndexUpdateRef:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         ones = IndexUpdateRef(ones_like(self._array), self._index)
         divisors = ones._combined(values, "scatter_mul", np.multiply, options)
-        return placed(divide(self._array, divisors), out_sharding, "at[].divide")
+        return place(divide(self._array, divisors), out_sharding, "at[].divide")
 
     @boundary
     def power(
@@ -299,7 +299,7 @@ class IndexUpdateRef:
         else:
             exponents = asarray(values) if isinstance(values, list | tuple) else values
             powers = self._combined(power(self._read(options), exponents), "scatter", None, options)
-        return placed(powers, out_sharding, "at[].power")
+        return place(powers, out_sharding, "at[].power")
 
     def _read(self, options: Options) -> Array:
         are_sorted, unique, mode, wraps = options

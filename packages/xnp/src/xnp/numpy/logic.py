@@ -12,7 +12,7 @@ import numpy as np
 
 from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import array_of, broadcast, broadcast_all, cast, inexact, promoted
+from xnp.numpy.dispatch import array_of, broadcast, broadcast_all, cast, inexact, promote
 from xnp.numpy.indexing import no_out
 from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
@@ -36,7 +36,7 @@ __dir__ = __all__.copy
 
 def _compare(x: Any, y: Any, name: str, primitive: str) -> Any:
     try:
-        x, y = promoted(name, x, y)
+        x, y = promote(name, x, y)
     except OverflowError:
         known = _beside_integer_beyond(primitive, x, y)
         if known is None:
@@ -241,7 +241,7 @@ def truth_of(x: Any, operation: str) -> Any:
 
 def _combine_truth(x: Any, y: Any, name: str, primitive: str) -> Any:
     if config.values.numpy_dtype_promotion != "standard":
-        promoted(name, x, y)  # which is the check
+        promote(name, x, y)  # which is the check
     return bind(primitive, *broadcast(name, truth_of(x, name), truth_of(y, name)))
 
 
@@ -677,7 +677,7 @@ def iterable(y: ArrayLike) -> bool:
 
 @dispatch.dispatched(4)
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
-    a, b = dispatch.broadcast_checked("isclose", *promoted("isclose", a, b))
+    a, b = dispatch.broadcast_checked("isclose", *promote("isclose", a, b))
     if dtypes.is_extended(a.aval.dtype):
         return bind("eq", a, b)
     if not dtypes.is_inexact(a.aval.dtype):
@@ -787,7 +787,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
         Array(True, dtype=bool)
     """
     try:
-        x, y = broadcast_all("array_equiv", *promoted("array_equiv", asarray(a1), asarray(a2)))
+        x, y = broadcast_all("array_equiv", *promote("array_equiv", asarray(a1), asarray(a2)))
     except ShapeError:
         return scalar_array(False)
     return all_true(equal(x, y))

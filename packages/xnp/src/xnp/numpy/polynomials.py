@@ -12,7 +12,7 @@ import numpy as np
 from xnp.numpy.calculus import convolve
 from xnp.numpy.contraction import outer
 from xnp.numpy.creation import asarray, eye, ones, zeros_like
-from xnp.numpy.dispatch import array_of, broadcast_all, common_shape, inexact, promoted
+from xnp.numpy.dispatch import array_of, broadcast_all, common_shape, inexact, promote
 from xnp.numpy.indexing import read
 from xnp.numpy.ranges import arange, vander
 from xnp.numpy.rearranging import roll
@@ -60,7 +60,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
         unroll,
     )  # fmt: skip
     p = asarray(p)
-    x, p = promoted("polyval", asarray(x), p)
+    x, p = promote("polyval", asarray(x), p)
     require(p.aval.ndim, "polyval", "the coefficients must have a dimension, got a scalar.")
     row = shaped_array(p.aval.shape[1:], p.aval.dtype)
     shape = common_shape("polyval", [x.aval, row])
@@ -75,7 +75,7 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
 
     Coefficients stand along the first dimension; each may be an array.
     """
-    pair = [atleast_1d(a) for a in promoted("polyadd", asarray(a1), asarray(a2))]
+    pair = [atleast_1d(a) for a in promote("polyadd", asarray(a1), asarray(a2))]
     size = max(a.aval.shape[0] for a in pair)
     rank = max(a.aval.ndim for a in pair)
     same = []

@@ -15,7 +15,7 @@ from xnp.numpy.dispatch import array_of, broadcast_checked, cast, dispatched, ho
 from xnp.numpy.elementary import i0
 from xnp.numpy.indexing import read
 from xnp.numpy.shaping import moveaxis
-from xnp.placing import on_device, placed
+from xnp.placing import on_device, place
 from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like, select
 from xprim import EAGER, Array, Tracer, dtypes, from_numpy, promotion, scalar_array, state
 from xprim.avals import SymbolicSize, size_of
@@ -81,7 +81,7 @@ def arange(
     """
     if type(start) is int and stop is step is dtype is device is None and 0 <= start <= _SMALL:
         small = host_array(np.arange(start), dtypes.python_scalar_dtype(int))
-        return small if out_sharding is None else placed(small, out_sharding, "arange")
+        return small if out_sharding is None else place(small, out_sharding, "arange")
     given = [v for v in (start, stop, step) if v is not None]
     known = [_known_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
@@ -91,7 +91,7 @@ def arange(
     if dtypes.is_bool(dtype) and count > 2:
         raise TypeError(f"arange: {count} booleans are no range of numbers.")
     result = _count(count, first, by, dtype)
-    return placed(on_device(result, device, "arange"), out_sharding, "arange")
+    return place(on_device(result, device, "arange"), out_sharding, "arange")
 
 
 def _known_bound(bound: Any) -> Any:

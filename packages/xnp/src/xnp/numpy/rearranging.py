@@ -14,7 +14,7 @@ from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, sev
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import static_axis, sum as summed
 from xnp.numpy.shaping import moveaxis, permute
-from xnp.placing import computed_as
+from xnp.placing import compute_as
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_array
 from xprim.avals import size_of
@@ -62,7 +62,7 @@ def repeat(
       Array([1, 1, 2, 2], dtype=int32)
     """
     if out_sharding is not None:
-        return computed_as(out_sharding, repeat, a, repeats, axis,
+        return compute_as(out_sharding, repeat, a, repeats, axis,
                            total_repeat_length=total_repeat_length)  # fmt: skip
     return _repeat(array_of(a, "repeat"), repeats, axis, total_repeat_length)
 

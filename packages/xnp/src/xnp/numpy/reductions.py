@@ -19,12 +19,12 @@ from xnp.numpy.dispatch import (
     cast,
     collective,
     computation_dtype,
-    converted,
+    convert_to,
     dims_and_names,
     dispatched,
     elements_now,
     inexact,
-    promoted,
+    promote,
     several_axes,
     wide,
 )
@@ -168,7 +168,7 @@ def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
                 bits = reduced(_OF_BOOLEANS[primitive], a, axes)
                 return kept(bits, a.aval.shape, axes, keepdims)
         elif promotes or dtypes.is_bool(a.aval.dtype):
-            a = converted(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
+            a = convert_to(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
         return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
 
     return written
@@ -676,7 +676,7 @@ def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     if not dtypes.is_inexact(aval.dtype):
         total = inexact("mean", total)[0]
     mean = bind("div", total, scalar_like(total, _count(aval.shape, axes)))
-    return converted(mean, aval.dtype, aval.weak_type)
+    return convert_to(mean, aval.dtype, aval.weak_type)
 
 
 def mean(
@@ -714,7 +714,7 @@ def mean(
     (a,) = inexact("mean", a)
     total = sum(wide(a), axis, dtype, keepdims=keepdims, where=where)
     mean = bind("div", total, _subtract_mean(a, axis, keepdims, where, total.aval.dtype))
-    return mean if dtype is not None else converted(mean, a.aval.dtype, a.aval.weak_type)
+    return mean if dtype is not None else convert_to(mean, a.aval.dtype, a.aval.weak_type)
 
 
 def _center(a: Array, axis: Any, where: Any) -> Array:
@@ -740,7 +740,7 @@ def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -
     axes = dims_and_names(axis, aval.ndim, "var")
     steps = computation_dtype(aval.dtype if dtype is None else dtype)
     if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(steps):
-        a = converted(a, steps, aval.weak_type)
+        a = convert_to(a, steps, aval.weak_type)
     squares = squared_distance(a, _mean(a, axes, None, True))
     total = kept(reduced("reduce_sum", squares, axes), aval.shape, axes, keepdims)
     count = _count(aval.shape, axes) - ddof
@@ -753,7 +753,7 @@ def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -
 def _in_result_dtype(x: Any, aval: Any, dtype: Any) -> Array:
     if dtype is None:
         real = dtypes.to_floating_dtype(aval.dtype)
-        return converted(x, real, aval.weak_type)
+        return convert_to(x, real, aval.weak_type)
     return cast(x, dtype)
 
 
@@ -786,7 +786,7 @@ def _spread_measure(
     (a,) = inexact(operation, a)
     aval, a = a.aval, wide(a)
     center = _center(a, axis, where) if mean is None else wide(array_of(mean, operation))
-    squares = squared_distance(*promoted(operation, a, center))
+    squares = squared_distance(*promote(operation, a, center))
     total = sum(squares, axis, keepdims=keepdims, where=where)
     count = _subtract_mean(a, axis, keepdims, True if where is None else where, total.aval.dtype)
     result = bind("div", total, bind("sub", count, cast(as_array(ddof), count.aval.dtype)))
@@ -934,7 +934,7 @@ def average(
     a, weights = wide(a), wide(weights)
     total = sum(weights, axes, keepdims=keepdims)
     result = bind("div", sum(bind("mul", a, weights), axes, keepdims=keepdims), total)
-    result, total = [converted(v, aval.dtype, aval.weak_type) for v in (result, total)]
+    result, total = [convert_to(v, aval.dtype, aval.weak_type) for v in (result, total)]
     return (result, total) if returned else result
 
 
@@ -968,7 +968,7 @@ def _running(primitive: str, operation: str) -> Callable[..., Array]:
                 counts = cast(a, dtypes.python_scalar_dtype(int))
                 return cast(bind(primitive, counts, axis=dim, reverse=False), dtypes.bool_)
         elif dtypes.is_bool(a.aval.dtype) or promotes:
-            a = converted(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
+            a = convert_to(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
         return bind(primitive, a, axis=dim, reverse=False)
 
     return written

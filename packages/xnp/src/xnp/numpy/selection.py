@@ -12,7 +12,7 @@ import numpy as np
 import xprim
 from xnp.numpy import dispatch
 from xnp.numpy.creation import array, asarray, counting
-from xnp.numpy.dispatch import array_of, axis_of, broadcast, cast, check_ranks, dispatched, promoted
+from xnp.numpy.dispatch import array_of, axis_of, broadcast, cast, check_ranks, dispatched, promote
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.logic import truth_of
 from xnp.numpy.rearranging import resize
@@ -66,7 +66,7 @@ __dir__ = __all__.copy
 @dispatched(3)
 def _where(condition: Any, x: Any, y: Any) -> Array:
     mask = truth_of(condition, "where")
-    x, y = promoted("where", x, y)
+    x, y = promote("where", x, y)
     if mask.aval.ndim and (x.aval.shape not in ((), mask.aval.shape)
                            or y.aval.shape not in ((), mask.aval.shape)):  # fmt: skip
         mask, x, y = dispatch.broadcast_all("where", mask, x, y)
@@ -141,7 +141,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
             f"select: needs one choice for each condition, got {len(condlist)} and "
             f"{len(choicelist)}."
         )
-    *choices, result = promoted("select", *choicelist, default)
+    *choices, result = promote("select", *choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(condition, choice, result)
     return result
@@ -154,12 +154,12 @@ def _clip_both(x: Any, low: Any, high: Any) -> Array:
 
 @dispatched(2)
 def _greatest(x: Any, low: Any) -> Array:
-    return bind("max", *broadcast("clip", *promoted("clip", low, x)))
+    return bind("max", *broadcast("clip", *promote("clip", low, x)))
 
 
 @dispatched(2)
 def _least(x: Any, high: Any) -> Array:
-    return bind("min", *broadcast("clip", *promoted("clip", high, x)))
+    return bind("min", *broadcast("clip", *promote("clip", high, x)))
 
 
 def clip(
@@ -224,7 +224,7 @@ _LARGE = 1 << 14  # elements: where a pass over memory costs more than to promot
 
 def _large_clipped(x: Any, low: Any, high: Any) -> Array | None:
     """Clip by numbers with NumPy's own loop, which is one pass; None for other operands."""
-    x, low, high = promoted("clip", x, low, high)
+    x, low, high = promote("clip", x, low, high)
     hosts = dispatch.elements_now(x, low, high)
     aval = x.aval
     if hosts is None or low.aval.shape or high.aval.shape or aval.dtype not in NATIVE & REAL:
@@ -548,7 +548,7 @@ def choose(
         which = clip(which, 0, count - 1)
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
-    which, *arrays = broadcast_arrays(which, *promoted("choose", *choices))
+    which, *arrays = broadcast_arrays(which, *promote("choose", *choices))
     return bind("select_n", cast(which, dtypes.int32), *arrays)
 
 
@@ -1056,7 +1056,7 @@ def searchsorted(
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
     if method not in ("scan", "scan_unrolled", "sort", "compare_all", "default"):
         raise ValueError(f"searchsorted: there is no method {method!r}.")
-    a, v = promoted("searchsorted", asarray(a), v)
+    a, v = promote("searchsorted", asarray(a), v)
     if a.aval.ndim != 1:
         raise ValueError(f"searchsorted: a must have one dimension, got {a.aval.str_long()}.")
     if sorter is not None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from xnp.numpy.creation import asarray, counting
-from xnp.numpy.dispatch import array_of, as_array_like, axis_of, cast, promoted
+from xnp.numpy.dispatch import array_of, as_array_like, axis_of, cast, promote
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import any as any_, cumsum
 from xnp.numpy.selection import argsort, lexsort, nonzero, searchsorted, sort, where
@@ -636,7 +636,7 @@ def isin(
     """
     del assume_unique
     require_choice("isin", "method", method, ("auto", "compare_all", "binary_search", "sort"))
-    element, tests = promoted("isin", *[_array(x, "isin") for x in (element, test_elements)])
+    element, tests = promote("isin", *[_array(x, "isin") for x in (element, test_elements)])
     tests = reshape(tests, (tests.aval.size,))
     count = tests.aval.size
     if not count:
@@ -780,7 +780,7 @@ def intersect1d(
       Array([2, 3], dtype=int32)
     """
     del assume_unique
-    first, second = promoted("intersect1d", _flat(ar1, "intersect1d"), _flat(ar2, "intersect1d"))
+    first, second = promote("intersect1d", _flat(ar1, "intersect1d"), _flat(ar2, "intersect1d"))
     limit = None if size is None else first.aval.size
     values, places, counts = unique(first, True, False, True, size=limit)
     keep = isin(values, second) & (counts > 0)
@@ -824,7 +824,7 @@ def setxor1d(
         Array([1, 3, 9], dtype=int32)
     """
     del assume_unique
-    first, second = promoted("setxor1d", _flat(ar1, "setxor1d"), _flat(ar2, "setxor1d"))
+    first, second = promote("setxor1d", _flat(ar1, "setxor1d"), _flat(ar2, "setxor1d"))
     halves = [_only_in(a, b, size) for a, b in ((first, second), (second, first))]
     values, keep = [concatenate(list(parts)) for parts in zip(*halves, strict=True)]
     order = argsort(values)

@@ -13,7 +13,7 @@ from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, axes_of, axis_of, copy_if_aliased, dispatched, host_aval
 from xnp.numpy.indexing import no_out
-from xnp.placing import computed_as, on_device, placed
+from xnp.placing import compute_as, on_device, place
 from xnp.primitives import table
 from xnp.primitives.table import bind
 from xprim import Array, ConcreteArray, dtypes, state
@@ -82,7 +82,7 @@ def reshape(
     """
     try:
         if out_sharding is not None:
-            return computed_as(out_sharding, reshape, a, shape, order, copy=copy)
+            return compute_as(out_sharding, reshape, a, shape, order, copy=copy)
         if copy and isinstance(a, Array):
             a = bind("copy", a)
         if type(a) is ConcreteArray and order == "C" and state.__dict__["trace"] is EAGER:
@@ -583,7 +583,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
              [1, 2]], dtype=int32)
     """
     sizes = checked_shape(shape, "broadcast_to")
-    return placed(_broadcast_to(array, sizes), out_sharding, "broadcast_to")
+    return place(_broadcast_to(array, sizes), out_sharding, "broadcast_to")
 
 
 def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
@@ -784,7 +784,7 @@ def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:
 def _concatenate(parts: list[Any], axis: Any, dtype: Any) -> Array:
     if not parts:
         raise ValueError("concatenate: needs one array at least.")
-    xs = dispatch.promoted("concatenate", *parts)
+    xs = dispatch.promote("concatenate", *parts)
     if dtype is not None:
         wanted = dtypes.requested_dtype(dtype, "concatenate")
         xs = [dispatch.cast(x, wanted) for x in xs]
@@ -870,7 +870,7 @@ def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike = No
         if -hosts[0].ndim - 1 <= axis <= hosts[0].ndim:
             result = np.stack(hosts, axis)
             return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
-    xs = dispatch.promoted("stack", *parts)
+    xs = dispatch.promote("stack", *parts)
     shape = _one_shape(xs)
     axis = axis_of(axis, len(shape) + 1, "stack")
     kept = tuple([d for d in range(len(shape) + 1) if d != axis])

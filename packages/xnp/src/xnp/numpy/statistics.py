@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from xnp import placing
 from xnp.numpy import dispatch, reductions, reductions as r
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray, counting
-from xnp.numpy.dispatch import array_of, cast, converted, elements_now, inexact, promoted, wide
+from xnp.numpy.dispatch import array_of, cast, convert_to, elements_now, inexact, promote, wide
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import any as any_, kept, max as max_, mean, min as min_, sum as summed
 from xnp.numpy.selection import argsort, searchsorted, sort
 from xnp.numpy.shaping import concatenate, moveaxis, unstack
-from xnp.placing import placed
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
 from xprim.avals import size_of
@@ -314,7 +314,7 @@ def nanmean(
         return r.mean(a, axis, dtype, out, keepdims, where=where)
     total = nansum(wide(a), axis, dtype, None, keepdims, None, where)
     result = _over(total, _counts(a, axis, keepdims, where, total.dtype))
-    return result if dtype is not None else converted(result, a.aval.dtype, a.aval.weak_type)
+    return result if dtype is not None else convert_to(result, a.aval.dtype, a.aval.weak_type)
 
 
 def nanvar(
@@ -361,7 +361,7 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
     ddof = ddof if correction is None else correction
     center = nanmean(a, axis, None, None, True, where) if mean is None else (
         wide(array_of(mean, "nanvar")))  # fmt: skip
-    a, center = promoted("nanvar", a, center)
+    a, center = promote("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
     numbers = a if _is_known_full(a) else select(_mask(a), broadcast_to(center, a.aval.shape), a)
     squares = r.squared_distance(numbers, center)
@@ -390,7 +390,7 @@ def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
     """Return a spread of the elements of `a` in the dtype asked for, or in their own real one."""
     if dtype is not None:
         return cast(result, dtypes.requested_dtype(dtype, "nanvar"))
-    return converted(result, dtypes.to_floating_dtype(a.aval.dtype), a.aval.weak_type)
+    return convert_to(result, dtypes.to_floating_dtype(a.aval.dtype), a.aval.weak_type)
 
 
 def nanstd(
@@ -838,7 +838,7 @@ def percentile(
     """
     q = _of_percent(a, q)
     result = quantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
-    return placed(result, out_sharding, "percentile")
+    return placing.place(result, out_sharding, "percentile")
 
 
 def nanpercentile(
@@ -999,7 +999,7 @@ def bincount(
     elif length:
         places = bind("max", x, scalar_like(x, 0))
         counts = counts.at[places].add(broadcast_to(weights, x.aval.shape), mode="drop")
-    return placed(counts, out_sharding, "bincount")
+    return placing.place(counts, out_sharding, "bincount")
 
 
 def _count(numbers: np.ndarray[Any, Any], length: int) -> Array:
@@ -1105,7 +1105,7 @@ def histogram(
     """
     (a,) = inexact("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
-    a, edges = promoted("histogram", reshape(a, (a.aval.size,)), edges)
+    a, edges = promote("histogram", reshape(a, (a.aval.size,)), edges)
     numbers, count = _bin_numbers(a, edges), edges.shape[0] - 1
     if weights is None:
         counts = cast(array_of(bincount(numbers, length=count), "histogram"), a.aval.dtype)
@@ -1121,7 +1121,7 @@ def histogram(
     if density:
         widths = edges[1:] - edges[:-1]
         counts = counts / widths / counts.sum()
-    return placed(counts, out_sharding, "histogram"), edges
+    return placing.place(counts, out_sharding, "histogram"), edges
 
 
 def histogram2d(
@@ -1158,7 +1158,7 @@ def histogram2d(
              [1, 1]], dtype=int32)
     """
     counts = bins if isinstance(bins, list | tuple) and len(bins) == 2 else [bins, bins]
-    x, y = promoted("histogram2d", x, y)
+    x, y = promote("histogram2d", x, y)
     require(
         x.aval.ndim == 1 and x.aval.shape == y.aval.shape, "histogram2d",
         "x and y must be vectors of one length.", got={"x": x, "y": y},
@@ -1273,7 +1273,7 @@ def cov(
         scaled = centered * weights[None]
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
     result = array_of(dot(scaled, other.T) / divisor, "cov").squeeze()
-    return converted(result, aval.dtype, aval.weak_type)
+    return convert_to(result, aval.dtype, aval.weak_type)
 
 
 def _inexact_dtype(operation: str, dtype: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xnp.numpy import dispatch
-from xnp.numpy.dispatch import binary_operator, broadcast, converted, dispatched, inexact, promoted
+from xnp.numpy.dispatch import binary_operator, broadcast, convert_to, dispatched, inexact, promote
 from xnp.primitives.table import bind, broadcast_to, scalar_like, select
 from xprim import Array, dtypes
 from xprim.array import check_numbers
@@ -91,7 +91,7 @@ def broadcast_promoted(name: str, x: Any, y: Any) -> Sequence[Any]:
     """Return operands with the dtype and the shape that they have in common."""
     if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval:
         return x, y
-    return broadcast(name, *promoted(name, x, y))
+    return broadcast(name, *promote(name, x, y))
 
 
 # --- sums and products ----------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def multiply(x1: Any, x2: Any) -> Any:
 @unary_function
 def plain_negative(x: Any) -> Any:
     """Return -x, element by element."""
-    return bind("neg", *promoted("negative", x))
+    return bind("neg", *promote("negative", x))
 
 
 def negative(x: ArrayLike, out: None = None, where: ArrayLike | None = None) -> Array:
@@ -228,7 +228,7 @@ def positive(x: Any) -> Any:
         >>> xnp.positive(xnp.array([-1, 2]))
         Array([-1,  2], dtype=int32)
     """
-    (x,) = promoted("positive", x)
+    (x,) = promote("positive", x)
     check_numbers(x.aval, "positive")
     return x
 
@@ -253,7 +253,7 @@ def absolute(x: Any) -> Any:
         >>> xnp.absolute(xnp.array([-1.5, 2.0])), xnp.absolute(3 + 4j)
         (Array([1.5, 2. ], dtype=float32), Array(5., dtype=float32, weak_type=True))
     """
-    (x,) = promoted("absolute", x)
+    (x,) = promote("absolute", x)
     dtype = x.aval.dtype
     return x if dtypes.is_bool(dtype) or dtypes.is_unsigned_integer(dtype) else bind("abs", x)
 
@@ -309,7 +309,7 @@ def sign(x: Any) -> Any:
         >>> xnp.sign(xnp.array([-3.0, 0.0, 2.0]))
         Array([-1.,  0.,  1.], dtype=float32)
     """
-    return bind("sign", *promoted("sign", x))
+    return bind("sign", *promote("sign", x))
 
 
 @unary_function
@@ -332,9 +332,9 @@ def square(x: Any) -> Any:
         >>> xnp.square(xnp.array([-3, 2]))
         Array([9, 4], dtype=int32)
     """
-    (x,) = promoted("square", x)
+    (x,) = promote("square", x)
     if dtypes.is_bool(x.aval.dtype):
-        x = converted(x, dtypes.int32)
+        x = convert_to(x, dtypes.int32)
     return bind("square", x)
 
 
@@ -342,9 +342,9 @@ def square(x: Any) -> Any:
 
 
 def _both(name: str, x: Any, y: Any) -> Any:
-    x, y = promoted(name, x, y)
+    x, y = promote(name, x, y)
     if dtypes.is_bool(x.aval.dtype):
-        x, y = converted(x, dtypes.int32), converted(y, dtypes.int32)
+        x, y = convert_to(x, dtypes.int32), convert_to(y, dtypes.int32)
     require(
         not dtypes.is_complex(x.aval.dtype), name,
         "does not take complex operands, which have no order.", error=TypeError,
@@ -592,9 +592,9 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
 @dispatched(1)
 def _static_power(x: Any, y: int) -> Array:
-    (x,) = promoted("power", x)
+    (x,) = promote("power", x)
     if dtypes.is_bool(x.aval.dtype):
-        x = converted(x, dtypes.int32)
+        x = convert_to(x, dtypes.int32)
     require(
         y >= 0 or not dtypes.is_integer(x.aval.dtype), "power",
         "integers to negative integer powers are not integers, got exponent {}.", y,
@@ -604,10 +604,10 @@ def _static_power(x: Any, y: int) -> Array:
 
 
 def _power(x: Any, y: Any) -> Any:
-    x, y = promoted("power", x, y)
+    x, y = promote("power", x, y)
     dtype = x.aval.dtype
     if dtypes.is_bool(dtype):
-        x, y = converted(x, dtypes.int32), converted(y, dtypes.int32)
+        x, y = convert_to(x, dtypes.int32), convert_to(y, dtypes.int32)
     x, y = broadcast("power", x, y)
     return bind("pow", x, y) if dtypes.is_inexact(dtype) else _integer_power(x, y)
 
@@ -695,7 +695,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _extremum_without_nan(x: Any, y: Any, name: str, primitive: str) -> Any:
-    x, y = broadcast(name, *promoted(name, x, y))
+    x, y = broadcast(name, *promote(name, x, y))
     if not dtypes.is_inexact(x.aval.dtype):
         return bind(primitive, x, y)
     chosen = select(bind("ne", x, x), *_like_shapes(y, x))

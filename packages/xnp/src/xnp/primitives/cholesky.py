@@ -10,7 +10,15 @@ import xprim
 from xnp import lax
 from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
-from xnp.primitives.matrices import as_rows, checked, lower_half, matmul, matrix_batch, mt, triu
+from xnp.primitives.matrices import (
+    as_rows,
+    check_matrix,
+    lower_half,
+    matmul,
+    matrix_batch,
+    mt,
+    triu,
+)
 from xnp.primitives.table import add, mul, scale_by
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, not_mapped, undefined
 from xprim.contracts import BatchAxis, Builder, by_platform
@@ -30,7 +38,7 @@ __all__ = ()
 
 
 def _cholesky_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
-    checked("cholesky", aval, square=True)
+    check_matrix("cholesky", aval, square=True)
     return (xprim.shaped_array(aval.shape, aval.dtype),)
 
 
@@ -126,7 +134,7 @@ cholesky_p: Primitive = Primitive(
 
 
 def _cholesky_update_shape(r: ShapedArray, w: ShapedArray) -> tuple[ShapedArray, ...]:
-    checked("cholesky_update", r, square=True)
+    check_matrix("cholesky_update", r, square=True)
     require(
         w.dtype == r.dtype and not dtypes.is_complex(r.dtype), "cholesky_update",
         "requires real operands of equal dtypes, got {}, {}.", r.dtype, w.dtype, error=TypeError,
@@ -244,8 +252,8 @@ cholesky_update_p: Primitive = Primitive(
 def _symmetric_product_shape(
     a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float
 ) -> tuple[ShapedArray, ...]:
-    batch, m, _ = checked("symmetric_product", a)
-    checked("symmetric_product", c, square=True)
+    batch, m, _ = check_matrix("symmetric_product", a)
+    check_matrix("symmetric_product", c, square=True)
     require(
         a.dtype == c.dtype and not dtypes.is_complex(a.dtype), "symmetric_product",
         "requires real operands of equal dtypes, got {}, {}.", a.dtype, c.dtype, error=TypeError,

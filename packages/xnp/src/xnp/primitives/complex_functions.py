@@ -19,7 +19,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, lowering_text, table
-from xnp.primitives.lowering_text import Text, chosen, of_parts, parts_of, where, without_subnormals
+from xnp.primitives.lowering_text import Text, choose, of_parts, parts_of, where, without_subnormals
 from xnp.primitives.table import (
     Accuracy,
     bind,
@@ -642,9 +642,9 @@ def _power(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str
     sizes = [part.op("abs") for part in parts]
     is_finite = functools.reduce(lambda x, y: x & y, [size < math.inf for size in sizes])
     is_spoilt = _spoilt([logarithm, grown, turned], exponent) | ~is_finite
-    power = chosen(b, is_spoilt.name, by_exponent, power, aval)
+    power = choose(b, is_spoilt.name, by_exponent, power, aval)
     is_one = ((x_real == 1.0) & (x_imag == 0)) | ((real == 0) & (imag == 0))
-    return [chosen(b, is_one.name, b.constant(1, aval), power, aval)]
+    return [choose(b, is_one.name, b.constant(1, aval), power, aval)]
 
 
 def _spoilt(logarithms: list[Text], exponent: Text) -> Text:

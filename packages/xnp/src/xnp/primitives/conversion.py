@@ -9,7 +9,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, table
-from xnp.primitives.lowering_text import BYTES, compared, same_dtype
+from xnp.primitives.lowering_text import BYTES, compare, same_dtype
 from xnp.primitives.table import (
     ANY,
     COMPLEX,
@@ -277,7 +277,7 @@ def _select_n_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any
         predicate, pair = which, [result, cases[i]]
         predicate_aval = shaped_array(mask.shape, dtypes.bool_)
         if mask.dtype != dtypes.bool_:
-            predicate = compared(b, "LE", which, b.constant(i, mask), mask)
+            predicate = compare(b, "LE", which, b.constant(i, mask), mask)
             pair = [cases[i], result]
         (result,) = b.op("stablehlo.select", [predicate, *pair], [predicate_aval, out, out], [out])
     return [result]
@@ -377,7 +377,7 @@ def _convert_element_type_stablehlo(
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
     if new_dtype == dtypes.bool_ and aval.dtype != dtypes.bool_:
-        return [compared(b, "NE", x, b.constant(0, aval), aval)]
+        return [compare(b, "NE", x, b.constant(0, aval), aval)]
     if aval.dtype in COMPLEX and new_dtype not in COMPLEX:
         half = dtypes.float32 if aval.dtype.itemsize == 8 else dtypes.float64
         part = shaped_array(aval.shape, half)

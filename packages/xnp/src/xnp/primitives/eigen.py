@@ -23,8 +23,8 @@ from xnp.primitives.matrices import (
     adjoint,
     as_columns,
     as_rows,
-    checked,
-    compared,
+    check_matrix,
+    compare_positions,
     complex_dtype,
     conj,
     diagonal,
@@ -507,8 +507,8 @@ def _exchanges(t: Any) -> Any:
     """Return the matrix that turns by a right angle the blocks in which |c| > |b|."""
     shape, dtype = t.aval.shape, t.aval.dtype
     zeros, n = fill(shape, 0, dtype), shape[-1]
-    below = select(compared(shape, "gt"), t, zeros)
-    above = select(compared(shape, "gt"), mt(t), zeros)
+    below = select(compare_positions(shape, "gt"), t, zeros)
+    above = select(compare_positions(shape, "gt"), mt(t), zeros)
     greater = bind("gt", bind("abs", below), bind("abs", above))
     turned = table.convert(bind("and", greater, bind("ne", below, zeros)), dtype)
     last = len(shape) - 1
@@ -540,7 +540,7 @@ def _phases(z: Any) -> Any:
 
 
 def _tridiagonal_shape(aval: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
-    batch, n, _ = checked("tridiagonal", aval, square=True)
+    batch, n, _ = check_matrix("tridiagonal", aval, square=True)
     require(n != 0, "tridiagonal", "the matrix must have a row at least.", got=aval)
     real = real_dtype(aval.dtype)
     return (aval.strong(), shaped_array((*batch, n), real), shaped_array((*batch, n - 1), real),
@@ -624,7 +624,7 @@ tridiagonal_p: Primitive = Primitive(
 
 
 def _hessenberg_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
-    batch, n, _ = checked("hessenberg", aval, square=True)
+    batch, n, _ = check_matrix("hessenberg", aval, square=True)
     return aval.strong(), shaped_array((*batch, max(n - 1, 0)), aval.dtype)
 
 
@@ -696,7 +696,7 @@ hessenberg_p: Primitive = Primitive(
 
 
 def _schur_shape(aval: ShapedArray, *, compute_schur_vectors: bool) -> tuple[ShapedArray, ...]:
-    checked("schur", aval, square=True)
+    check_matrix("schur", aval, square=True)
     return (aval.strong(),) * (1 + compute_schur_vectors)
 
 
@@ -786,7 +786,7 @@ schur_p: Primitive = Primitive(
 def _eigh_shape(
     aval: ShapedArray, *, lower: bool, implementation: EighImplementation | None = None
 ) -> tuple[ShapedArray, ...]:
-    batch, n, _ = checked("eigh", aval, square=True)
+    batch, n, _ = check_matrix("eigh", aval, square=True)
     return (shaped_array(aval.shape, aval.dtype),
             shaped_array((*batch, n), real_dtype(aval.dtype)))  # fmt: skip
 
@@ -892,7 +892,7 @@ def _eig_shape(aval: ShapedArray, *, compute_left_eigenvectors: bool,
            compute_right_eigenvectors: bool,
            enable_eigvec_derivs: bool,
            implementation: EigImplementation | None = None) -> tuple[ShapedArray, ...]:  # fmt: skip
-    batch, n, _ = checked("eig", aval, square=True)
+    batch, n, _ = check_matrix("eig", aval, square=True)
     dtype = complex_dtype(aval.dtype)
     vectors = shaped_array(aval.shape, dtype)
     count = int(compute_left_eigenvectors) + int(compute_right_eigenvectors)
@@ -1085,7 +1085,7 @@ def _vectors_dot(v: Any, w: Any, change: Any) -> Any:
     """Return the derivative of vectors V, from V^-1 dA V, that keeps their normalisation."""
     n = v.aval.shape[-1]
     gaps = sub(as_rows(w, n), as_columns(w, n))  # w_j - w_i
-    own, equal = compared(gaps.aval.shape, "eq"), _are_equal_values(v, w, gaps)
+    own, equal = compare_positions(gaps.aval.shape, "eq"), _are_equal_values(v, w, gaps)
     zeros, ones = table.scalar_like(gaps, 0), table.scalar_like(gaps, 1)
     found = select(equal, zeros, div(change, select(equal, ones, gaps)))
     # which vectors equal values have is open: a turn among them has no derivative
@@ -1111,7 +1111,7 @@ def _values_shape(
     x: ShapedArray, w: ShapedArray, v: ShapedArray, a: ShapedArray, *, transposed: bool
 ) -> tuple[ShapedArray, ...]:
     for matrix in (v, a):
-        checked("eigenvalue_tangents", matrix, square=True)
+        check_matrix("eigenvalue_tangents", matrix, square=True)
     for other in (x, w):
         require_equal_dtypes("eigenvalue_tangents", other, v)
     return (shaped_array((v if transposed else w).shape, w.dtype),)
@@ -1146,7 +1146,8 @@ def _values_jvp(primals: Any, tangents: Any, *, transposed: bool) -> Any:
     if type(a_dot) is not Zero:
         n = w.aval.shape[-1]
         gaps = sub(as_rows(w, n), as_columns(w, n))
-        others = bind("and", _are_equal_values(v, w, gaps), compared(gaps.aval.shape, "ne"))
+        off_diagonal = compare_positions(gaps.aval.shape, "ne")
+        others = bind("and", _are_equal_values(v, w, gaps), off_diagonal)
         if transposed and type(x_dot) is Zero:  # of a plain sum nothing is unknown
             others = bind("and", others, bind("ne", as_rows(x, n), as_columns(x, n)))
         change = matmul(table.convert(a_dot, v.aval.dtype), v)
@@ -1348,7 +1349,7 @@ def _dense(d: Any, e: Any) -> Any:
     below, above = _beside(e)
     matrix = fill((*d.aval.shape, n), 0, d.aval.dtype)
     for k, entries in ((-1, below), (0, d), (1, above)):
-        at = compared(matrix.aval.shape, "eq", k)
+        at = compare_positions(matrix.aval.shape, "eq", k)
         matrix = select(at, as_columns(entries, n), matrix)
     return matrix
 

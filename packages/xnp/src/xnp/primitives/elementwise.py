@@ -16,7 +16,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, lowering_text, vector_functions as vector
-from xnp.primitives.lowering_text import BYTES, WIDER, Text, chosen, compared, in_wider, same_dtype
+from xnp.primitives.lowering_text import BYTES, WIDER, Text, choose, in_wider, same_dtype
 from xnp.primitives.table import (
     ANY,
     BITS,
@@ -458,10 +458,10 @@ def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
             for name in ("real", "imag") for v in (x, y)
         ]  # fmt: skip
 
-        ties = [compared(b, how, u, v, part) for how, u, v in (
+        ties = [lowering_text.compare(b, how, u, v, part) for how, u, v in (
             ("EQ", re_x, re_y), (direction, im_x, im_y), (direction, re_x, re_y))]  # fmt: skip
         better = b.op("stablehlo.select", ties, [mask] * 3, [mask])[0]
-        return [chosen(b, better, x, y, out)]
+        return [choose(b, better, x, y, out)]
 
     return rule
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import matrices, solvers
-from xnp.primitives.control_flow import split_at, traced
-from xnp.primitives.lowering_text import chosen, compared, is_split, of_parts, parts_of, upcast
+from xnp.primitives import lowering_text, matrices, solvers
+from xnp.primitives.control_flow import split_at
+from xnp.primitives.lowering_text import choose, is_split, of_parts, parts_of, upcast
 from xnp.primitives.matrices import (
     LETTER,
     adjoint,
     as_columns,
     as_rows,
-    checked,
+    check_matrix,
     conj,
     diagonal,
     eye,
@@ -100,8 +100,8 @@ def solved(
 def _triangular_solve_shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> (
     tuple[ShapedArray, ...]
 ):  # fmt: skip
-    batch, n, _n = checked("triangular_solve", a, square=True, narrow=HALVES)
-    b_batch, rows, columns = checked("triangular_solve", b, narrow=HALVES)
+    batch, n, _n = check_matrix("triangular_solve", a, square=True, narrow=HALVES)
+    b_batch, rows, columns = check_matrix("triangular_solve", b, narrow=HALVES)
     if a.dtype != b.dtype:
         raise TypeError(
             "lax.triangular_solve requires operands of equal dtypes, got "
@@ -503,7 +503,7 @@ def _rows_named(b: Builder, pivots: str, aval: Any, size: int) -> str:
     """Write the rows that pivots stand for, from 0 to size - 1."""
     zero, count, last = [b.full_like(n, aval) for n in (0, size, size - 1)]
     from_end = b.same_type_op("stablehlo.add", [pivots, count], aval)
-    rows = chosen(b, compared(b, "LT", pivots, zero, aval), from_end, pivots, aval)
+    rows = choose(b, lowering_text.compare(b, "LT", pivots, zero, aval), from_end, pivots, aval)
     return b.same_type_op("stablehlo.clamp", [zero, rows, last], aval)
 
 
@@ -525,7 +525,7 @@ def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str
     carried = [index, out]
 
     def condition(inner: Builder, names: Any) -> Any:
-        return [compared(inner, "LT", names[0], stop, index)]
+        return [lowering_text.compare(inner, "LT", names[0], stop, index)]
 
     def body(inner: Builder, names: Any) -> Any:
         i, permutation = names
@@ -577,8 +577,8 @@ def _swap(b: Builder, permutation: str, positions: str, out: Any, pivots: str, p
         return b.op("stablehlo.dynamic_slice", operands, avals, [column], sizes)[0]
 
     target = b.broadcast(entry(pivots, pivots_aval), column, out.shape, wide)
-    hit = compared(b, "EQ", positions, target, out)
-    masked = chosen(b, hit, permutation, b.full_like(0, out), out)
+    hit = lowering_text.compare(b, "EQ", positions, target, out)
+    masked = choose(b, hit, permutation, b.full_like(0, out), out)
     (moved,) = b.op(
         "stablehlo.reduce", [masked, b.scalar(0, dtypes.int32)], [out, index], [rows],
         f"dimensions = array<i64: {out.ndim - 1}>", b.reducer("stablehlo.add", dtypes.int32),
@@ -586,7 +586,7 @@ def _swap(b: Builder, permutation: str, positions: str, out: Any, pivots: str, p
     (moved,) = b.op("stablehlo.reshape", [moved], [rows], [column])
     first = b.broadcast(entry(permutation, out), column, out.shape, wide)
     (swapped,) = b.op(
-        "stablehlo.dynamic_update_slice", [chosen(b, hit, first, permutation, out), moved, *starts],
+        "stablehlo.dynamic_update_slice", [choose(b, hit, first, permutation, out), moved, *starts],
         [out, column, *start_avals], [out],
     )  # fmt: skip
     return swapped
@@ -626,7 +626,7 @@ _PANEL = 32
 
 
 def _lu_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
-    batch, m, n = checked("lu", aval)
+    batch, m, n = check_matrix("lu", aval)
     return (
         shaped_array(aval.shape, aval.dtype),
         shaped_array((*batch, min(m, n)), dtypes.int32),
@@ -728,7 +728,7 @@ def _ones_for_zero_pivots(upper: Any, k: int) -> Any:
     """Return a matrix that adds one to the k-th pivot of U where it is zero."""
     shape, last = upper.aval.shape, upper.aval.ndim - 1
     is_last = bind("eq", iota(shape, last), fill(shape, k - 1, np.dtype("int32")))
-    here = bind("and", bind("and", matrices.compared(shape, "eq"), is_last),
+    here = bind("and", bind("and", matrices.compare_positions(shape, "eq"), is_last),
                 bind("eq", upper, fill(shape, 0, upper.aval.dtype)))  # fmt: skip
     return convert(here, upper.aval.dtype)
 
@@ -783,8 +783,8 @@ def solve_system(a: Any, b: Any) -> Any:
 
 
 def _solve_shape(a: ShapedArray, b: ShapedArray) -> tuple[ShapedArray, ...]:
-    batch, n, _ = checked("solve", a, square=True)
-    b_batch, rows, _ = checked("solve", b)
+    batch, n, _ = check_matrix("solve", a, square=True)
+    b_batch, rows, _ = check_matrix("solve", b)
     require_equal_dtypes("solve", a, b)
     require(
         batch == b_batch and rows == n, "solve", "the operands do not fit.", got={"a": a, "b": b},
@@ -903,7 +903,7 @@ def _by_pivots(x: Any) -> Any:
 
 
 def _det_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
-    batch, _, _ = checked("det", aval, square=True)
+    batch, _, _ = check_matrix("det", aval, square=True)
     return (shaped_array(batch, aval.dtype),)
 
 
@@ -947,7 +947,7 @@ det_p: Primitive = Primitive(
 
 
 def _same_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
-    checked("cofactors", aval, square=True)
+    check_matrix("cofactors", aval, square=True)
     return (shaped_array(aval.shape, aval.dtype),)
 
 

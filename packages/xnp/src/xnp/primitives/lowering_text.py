@@ -20,14 +20,14 @@ __all__ = ()
 # StableHLO text of comparisons and choices.
 
 
-def compared(b: Builder, direction: str, x: str, y: str, aval: ShapedArray) -> str:
+def compare(b: Builder, direction: str, x: str, y: str, aval: ShapedArray) -> str:
     """Write a comparison of two arrays of one type."""
     attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
     truth = shaped_array(aval.shape, dtypes.bool_)
     return b.op("stablehlo.compare", [x, y], [aval, aval], [truth], attribute)[0]
 
 
-def chosen(b: Builder, mask: str, on_true: str, on_false: str, aval: ShapedArray) -> str:
+def choose(b: Builder, mask: str, on_true: str, on_false: str, aval: ShapedArray) -> str:
     """Write a choice between two arrays of one type by a mask of the same shape."""
     truth = shaped_array(aval.shape, dtypes.bool_)
     operands, avals = [mask, on_true, on_false], [truth, aval, aval]
@@ -205,7 +205,7 @@ class Text:
 
     def compare(self, direction: str, other: Any) -> Text:
         """Return the mask where the comparison holds."""
-        name = compared(self.builder, direction, self.name, self.like(other).name, self.aval)
+        name = compare(self.builder, direction, self.name, self.like(other).name, self.aval)
         return Text(self.builder, name, shaped_array(self.aval.shape, dtypes.bool_))
 
     def __add__(self, other: Any) -> Text:
@@ -264,7 +264,7 @@ class Text:
 
 def where(mask: Text, x: Text, y: Any) -> Text:
     """Write a choice between a value and another of its type, or a number, by a mask."""
-    name = chosen(mask.builder, mask.name, x.name, x.like(y).name, x.aval)
+    name = choose(mask.builder, mask.name, x.name, x.like(y).name, x.aval)
     return Text(mask.builder, name, x.aval)
 
 

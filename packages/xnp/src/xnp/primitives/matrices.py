@@ -43,7 +43,7 @@ def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtypes.to_complex_dtype(dtype)
 
 
-def checked(
+def check_matrix(
     name: str, aval: ShapedArray, *, square: bool = False, narrow: Container[Any] = ()
 ) -> tuple[Any, int, int]:
     """Return (batch shape, rows, columns) of a matrix, or raise.
@@ -127,7 +127,7 @@ def matmul(x: Any, y: Any) -> Any:
                 precision=_FULL, preferred_element_type=None)  # fmt: skip
 
 
-def compared(shape: tuple[int, ...], name: str, k: int = 0) -> Any:
+def compare_positions(shape: tuple[int, ...], name: str, k: int = 0) -> Any:
     """Return where `row + k` compares so with `column`, for matrices of a shape."""
     rows, columns = iota(shape, len(shape) - 2), iota(shape, len(shape) - 1)
     if k:
@@ -138,18 +138,18 @@ def compared(shape: tuple[int, ...], name: str, k: int = 0) -> Any:
 def tril(x: Any, k: int = 0) -> Any:
     """Return the lower triangle up to diagonal k, zeros above."""
     shape = x.aval.shape
-    return select(compared(shape, "ge", k), x, fill(shape, 0, x.aval.dtype))
+    return select(compare_positions(shape, "ge", k), x, fill(shape, 0, x.aval.dtype))
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """Return the upper triangle from diagonal k on, zeros below."""
     shape = x.aval.shape
-    return select(compared(shape, "le", k), x, fill(shape, 0, x.aval.dtype))
+    return select(compare_positions(shape, "le", k), x, fill(shape, 0, x.aval.dtype))
 
 
 def eye(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return identity matrices (of any shape of matrices)."""
-    return table.convert(compared(shape, "eq"), dtype)
+    return table.convert(compare_positions(shape, "eq"), dtype)
 
 
 def lower_half(x: Any) -> Any:
@@ -158,7 +158,7 @@ def lower_half(x: Any) -> Any:
     For any x, `h + adjoint(h)` of the result h is the Hermitian matrix with that lower triangle.
     """
     shape, dtype = x.aval.shape, x.aval.dtype
-    below = table.convert(compared(shape, "gt"), dtype)
+    below = table.convert(compare_positions(shape, "gt"), dtype)
     half = mul(eye(shape, dtype), scalar_array(0.5, dtype))
     return mul(x, bind("add", below, half))
 

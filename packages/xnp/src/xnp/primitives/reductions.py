@@ -10,7 +10,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, table
-from xnp.primitives.lowering_text import WIDER, compared, is_split, upcast
+from xnp.primitives.lowering_text import WIDER, compare, is_split, upcast
 from xnp.primitives.table import NATIVE, add, bind, broadcast_to, join, mul, reshape, slice_dim
 from xprim import ZERO, ClosedJaxpr, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder, JVPHandle, is_in_loop, outline
@@ -185,9 +185,9 @@ def _iterate_until_settled(
         return (_reduce_slices(name, combine, part, (0,)),)
 
     def condition(inner: Builder, names: Any) -> list[str]:
-        is_left = compared(inner, "LT", names[0], inner.scalar(aval.size, place.dtype), place)
+        is_left = compare(inner, "LT", names[0], inner.scalar(aval.size, place.dtype), place)
         settled = inner.scalar(is_any, truth.dtype)
-        is_open = compared(inner, "NE", names[1], settled, truth)
+        is_open = compare(inner, "NE", names[1], settled, truth)
         return [inner.same_type_op("stablehlo.and", [is_left, is_open], truth)]
 
     def body(inner: Builder, names: Any) -> list[str]:

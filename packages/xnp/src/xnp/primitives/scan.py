@@ -24,7 +24,7 @@ from xprim import (
     sharded_types,
     state,
 )
-from xprim.calls import Programs, narrowed, nonzero, where_true, with_zeros
+from xprim.calls import Programs, narrow_program, nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.derived_refs import derive_with_refs, read_refs, write_back_refs
 from xprim.errors import message
@@ -453,7 +453,7 @@ def _carry_made_linear(
         *[type(x) is not Linear for x in consts], *known, *[type(x) is not Linear for x in xs]
     ]  # fmt: skip
     num_ys = len(jaxpr.out_avals) - num_carry
-    forward = narrowed(jaxpr, [*known, *[False] * num_ys], known_args)
+    forward = narrow_program(jaxpr, [*known, *[False] * num_ys], known_args)
     known_consts = known_args[:num_consts].count(True)
     inputs = forward.jaxpr.invars[known_consts : known_consts + sum(known)]
     stacking = ClosedJaxpr(

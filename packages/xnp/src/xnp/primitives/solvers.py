@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lowering_text import Text, chosen, compared as compare_text, parts_of
-from xnp.primitives.matrices import LETTER, compared
+from xnp.primitives.lowering_text import Text, choose, compare as compare_text, parts_of
+from xnp.primitives.matrices import LETTER, compare_positions
 from xnp.primitives.table import add, bind, broadcast_to, fill, select
 from xprim import EAGER, ConcreteArray, Primitive, ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder, is_gpu
@@ -300,7 +300,7 @@ def nan_on_failure(
     good = compare_text(b, direction, info, b.full_like(0, flags), flags)
     truth = shaped_array(batch, dtypes.bool_)
     mask = b.broadcast(good, truth, aval.shape, range(len(batch)))
-    return chosen(b, mask, value, b.full_like(_nan_of(aval), aval), aval)
+    return choose(b, mask, value, b.full_like(_nan_of(aval), aval), aval)
 
 
 def nan_for_infinity(b: Builder, value: str, aval: ShapedArray) -> str:
@@ -310,7 +310,7 @@ def nan_for_infinity(b: Builder, value: str, aval: ShapedArray) -> str:
     parts = parts_of(b, value, aval) if is_complex else (Text(b, value, aval),)
     finite = [b.op("stablehlo.is_finite", [x.name], [x.aval], [truth])[0] for x in parts]
     both = finite[0] if len(finite) == 1 else b.same_type_op("stablehlo.and", finite, truth)
-    return chosen(b, both, value, b.full_like(_nan_of(aval), aval), aval)
+    return choose(b, both, value, b.full_like(_nan_of(aval), aval), aval)
 
 
 def _nan_of(aval: ShapedArray) -> complex:
@@ -329,7 +329,7 @@ def triangle(b: Builder, value: str, aval: ShapedArray, direction: str) -> str:
     indices = shaped_array(aval.shape, dtypes.int32)
     rows, columns = counted(b, aval.shape, aval.ndim - 2), counted(b, aval.shape, aval.ndim - 1)
     mask = compare_text(b, direction, rows, columns, indices)
-    return chosen(b, mask, value, b.full_like(0, aval), aval)
+    return choose(b, mask, value, b.full_like(0, aval), aval)
 
 
 def corner(b: Builder, value: str, aval: ShapedArray, rows: int, columns: int) -> str:
@@ -398,5 +398,5 @@ def _are_finite(a: Any, lower: bool | None) -> Any:
         a = add(bind("abs", bind("real", a)), bind("abs", bind("imag", a)))
     finite = bind("is_finite", a)
     if lower is not None:
-        finite = bind("or", finite, compared(shape, "lt" if lower else "gt"))
+        finite = bind("or", finite, compare_positions(shape, "lt" if lower else "gt"))
     return bind("reduce_and", finite, axes=(len(shape) - 2, len(shape) - 1))

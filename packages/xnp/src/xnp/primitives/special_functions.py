@@ -13,7 +13,7 @@ import numpy as np
 from xnp.primitives import costs, formula_backends, special_gamma, table
 from xnp.primitives.formula_backends import I0E_LARGE, chebyshev, numpy_rule, stablehlo_rule
 from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
-from xnp.primitives.lowering_text import apart_from_uses, chosen, compared
+from xnp.primitives.lowering_text import apart_from_uses, choose, compare
 from xnp.primitives.special_error import (
     in_float64,
     normal_density,
@@ -79,7 +79,7 @@ def _i0e_text(b: Builder, operands: Sequence[str], wide: ShapedArray) -> str:
     )
     far = series(op("subtract", op("divide", const(16.0), outer), one), I0E_LARGE)
     far = op("multiply", far, op("rsqrt", outer))
-    return chosen(b, compared(b, "GT", size, eight, wide), far, near, wide)
+    return choose(b, compare(b, "GT", size, eight, wide), far, near, wide)
 
 
 def _i1e_text(b: Builder, operands: Sequence[str], aval: ShapedArray) -> str:

@@ -11,7 +11,7 @@ from xnp.primitives.equal_values import block_values, pair_quotients, quotients,
 from xnp.primitives.matrices import (
     adjoint,
     as_columns,
-    checked,
+    check_matrix,
     eye,
     matmul,
     matrix_batch,
@@ -40,7 +40,7 @@ def _svd_shape(
     aval: ShapedArray, *, full_matrices: bool, compute_uv: bool,
     algorithm: SvdAlgorithm | None = None,
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
-    batch, m, n = checked("svd", aval)
+    batch, m, n = check_matrix("svd", aval)
     k = min(m, n)
     values = shaped_array((*batch, k), real_dtype(aval.dtype))
     if not compute_uv:
@@ -280,7 +280,7 @@ svd_p: Primitive = Primitive(
 
 
 def _pinv_shape(aval: ShapedArray, rtol: ShapedArray) -> tuple[ShapedArray, ...]:
-    batch, m, n = checked("pinv", aval)
+    batch, m, n = check_matrix("pinv", aval)
     if rtol.shape != tuple(batch) or rtol.dtype != real_dtype(aval.dtype):
         raise ValueError(message(
             "pinv", "the second operand must have one bound for each matrix.",

@@ -789,6 +789,5 @@ def sum_over_all(x: Any) -> Any:
 
 
 # The names that release 0.2 of xad and xpar import.
-reshaped, moved, sliced, concatenated, converted, filled = (
-    reshape, move_dim, slice_dim, join, convert, fill,
-)  # fmt: skip
+reshaped, moved, sliced, concatenated = reshape, move_dim, slice_dim, join
+converted, filled, broadcasted, selected = convert, fill, broadcast_to, select

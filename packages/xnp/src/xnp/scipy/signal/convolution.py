@@ -11,7 +11,7 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import fft as fourier, lax
-from xnp.numpy.dispatch import array_of, axes_of, axis_of, inexact, promoted
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, inexact, promote
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, Tracer, dtypes
 from xprim.avals import size_of
@@ -109,7 +109,7 @@ def _check_mode(operation: str, mode: str) -> None:
 
 def _pair(operation: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     _check_mode(operation, mode)
-    x, y = promoted(operation, in1, in2)
+    x, y = promote(operation, in1, in2)
     require(
         x.ndim == y.ndim and x.ndim, operation,
         "the signals must have one and the same number of dimensions.", got=(x, y),

@@ -17,7 +17,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.lax import stop_gradient
-from xnp.numpy.dispatch import array_of, cast, converted, dispatched, inexact
+from xnp.numpy.dispatch import array_of, cast, convert_to, dispatched, inexact
 from xnp.scipy import special
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
@@ -792,7 +792,7 @@ def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 def _as_numbers(counts: Array, p: Array) -> Array:
     """Return counts, which may be integers where probabilities are not, as numbers like these."""
-    return counts if dtypes.is_inexact(counts.aval.dtype) else converted(counts, p.aval.dtype)
+    return counts if dtypes.is_inexact(counts.aval.dtype) else convert_to(counts, p.aval.dtype)
 
 
 @boundary
