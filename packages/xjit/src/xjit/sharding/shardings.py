@@ -1,8 +1,8 @@
 """Shardings: how the elements of an array are split over devices, in the words users know.
 
 `Sharding` and `SingleDeviceSharding`; `PartitionSpec` names for each dimension of an array the
-mesh axes along which it is split; `NamedSharding` is a mesh with a spec. `mesh_within` and its
-neighbours find the meshes, shardings and devices that a program names.
+mesh axes along which it is split; `NamedSharding` is a mesh with a spec. `mesh_within` and kin
+find the meshes, shardings and devices that a program names.
 """
 
 from __future__ import annotations
