@@ -27,17 +27,7 @@ from xnp.primitives.matrices import adjoint, check_matrix, eye, matmul, mt, tril
 from xnp.primitives.qr import column_order, columns_at, householder_product_p, ormqr_p, qr_p
 from xnp.primitives.solvers import EighImplementation, EigImplementation, SvdAlgorithm
 from xnp.primitives.svd import svd_p
-from xnp.primitives.table import (
-    add,
-    bind,
-    convert,
-    mul,
-    scalar_like,
-    scale_by,
-    slice_dim,
-    sub,
-    sum_axes,
-)
+from xnp.primitives.table import add, bind, convert, mul, scalar_like, scale_by, sub, sum_axes
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.avals import size_of
 from xprim.errors import message
@@ -505,7 +495,7 @@ def _step(u: Any, a: float, b: float, c: float) -> Any:
     identity = eye((n, n), u.aval.dtype)
     if c > _FROM_QR:
         q, _ = qr_p.bind(table.join([scale_by(u, math.sqrt(c)), identity], 0), full_matrices=False)
-        product = matmul(slice_dim(q, 0, 0, m), adjoint(slice_dim(q, 0, m, m + n)))
+        product = matmul(table.slice_dim(q, 0, 0, m), adjoint(table.slice_dim(q, 0, m, m + n)))
         return add(scale_by(u, b / c), scale_by(product, (a - b / c) / math.sqrt(c)))
     gram = add(identity, scale_by(matmul(adjoint(u), u), c))
     (lower,) = cholesky_p.bind(gram)
@@ -583,7 +573,7 @@ def eigh(
     )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("eigh", subset_by_index, x.shape[-1])
-        v, w = slice_dim(v, v.ndim - 1, start, stop), slice_dim(w, w.ndim - 1, start, stop)
+        v, w = [table.slice_dim(x, x.ndim - 1, start, stop) for x in (v, w)]
     return v, w
 
 
@@ -792,7 +782,7 @@ def svd(
         start, stop = _range("svd", subset_by_index, min(x.shape[-2:]))
         last = x.ndim - 1
         dims = (last - 1, last, last - 1)  # of the values in s, u and vh
-        results = [slice_dim(y, d, start, stop) for y, d in zip(results, dims, strict=False)]
+        results = [table.slice_dim(y, d, start, stop) for y, d in zip(results, dims, strict=False)]
     s: Array = results[0]
     return (results[1], s, results[2]) if compute_uv else s
 

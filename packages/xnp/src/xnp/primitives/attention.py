@@ -27,17 +27,7 @@ from xnp.primitives.control_flow import traced
 from xnp.primitives.lowering_text import is_split
 from xnp.primitives.precision import Precision
 from xnp.primitives.solvers import layout
-from xnp.primitives.table import (
-    add,
-    bind,
-    broadcast_to,
-    in_dtype,
-    iota,
-    mul,
-    reshape,
-    sub,
-    sum_axes,
-)
+from xnp.primitives.table import add, bind, broadcast_to, in_dtype, iota, mul, reshape, sub
 from xprim import EAGER, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle, by_platform
 from xprim.dimension_names import Names
@@ -128,7 +118,7 @@ def _sum_heads(x: Any, aval: ShapedArray) -> Any:
     """Transpose `_repeat_heads`: sum over the heads of queries that a head of keys serves."""
     b, s, k, h = aval.shape
     heads = x.aval.shape[2]
-    return x if k == heads else sum_axes(reshape(x, (b, s, k, heads // k, h)), (3,))
+    return x if k == heads else table.sum_axes(reshape(x, (b, s, k, heads // k, h)), (3,))
 
 
 def _broadcast_rows(x: Any, like: Any) -> Any:
@@ -158,7 +148,7 @@ class _Weights:
             )
         most = bind("stop_gradient", bind("reduce_max", scores, axes=(3,)))
         powers = bind("exp", sub(scores, _broadcast_rows(most, scores)))
-        total = sum_axes(powers, (3,))
+        total = table.sum_axes(powers, (3,))
         self.residual = add(most, bind("log", total))
         self.weights = bind("div", powers, _broadcast_rows(total, powers))
 
@@ -191,7 +181,7 @@ class _Weights:
         scores = table.scale_by(scores, self.options.scale)
         if self.options.moves_bias:
             scores = add(scores, self.broadcast_bias(dots[3], scores))
-        mean = sum_axes(mul(self.weights, self.visible(scores)), (3,))
+        mean = table.sum_axes(mul(self.weights, self.visible(scores)), (3,))
         return mul(self.weights, sub(self.visible(scores), _broadcast_rows(mean, scores))), mean
 
     def visible(self, x: Any) -> Any:
@@ -229,7 +219,7 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
     of = _Weights(inputs, options)
     bar = in_dtype(bar, dtypes.float32)
     weights_bar = _scores(bar, of.v)
-    shift = sum_axes(mul(of.weights, weights_bar), (3,))
+    shift = table.sum_axes(mul(of.weights, weights_bar), (3,))
     if residual_bar:
         shift = sub(shift, residual_bar[0])
     scores_bar = of.visible(mul(of.weights, sub(weights_bar, _broadcast_rows(shift, weights_bar))))
@@ -242,7 +232,7 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
     if options.moves_bias:
         shape = inputs[3].aval.shape
         axes = tuple([i for i in (0, 1) if shape[i] == 1])
-        found.append(reshape(sum_axes(scores_bar, axes) if axes else scores_bar, shape))
+        found.append(reshape(table.sum_axes(scores_bar, axes) if axes else scores_bar, shape))
     return [table.convert(x, inputs[i].dtype) for i, x in enumerate(found)]
 
 
@@ -467,7 +457,7 @@ def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         results = found.bind(*given, options=options, **params)
         parts = [reshape(x, (axis.size, examples, *x.aval.shape[1:])) for x in results]
         if found is attention_cotangent_p and options.moves_bias and shapes[3][0] < examples:
-            parts[3] = reshape(sum_axes(parts[3], (1,)), (axis.size, *shapes[3]))
+            parts[3] = reshape(table.sum_axes(parts[3], (1,)), (axis.size, *shapes[3]))
         return tuple(parts), (0,) * len(parts)
 
     return rule

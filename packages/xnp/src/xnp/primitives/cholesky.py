@@ -10,15 +10,7 @@ import xprim
 from xnp import lax
 from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
-from xnp.primitives.matrices import (
-    as_rows,
-    check_matrix,
-    lower_half,
-    matmul,
-    matrix_batch,
-    mt,
-    triu,
-)
+from xnp.primitives.matrices import as_rows, lower_half, matmul, matrix_batch, mt, triu
 from xnp.primitives.table import add, mul, scale_by
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, not_mapped, undefined
 from xprim.contracts import BatchAxis, Builder, by_platform
@@ -38,7 +30,7 @@ __all__ = ()
 
 
 def _cholesky_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
-    check_matrix("cholesky", aval, square=True)
+    matrices.check_matrix("cholesky", aval, square=True)
     return (xprim.shaped_array(aval.shape, aval.dtype),)
 
 
@@ -134,7 +126,7 @@ cholesky_p: Primitive = Primitive(
 
 
 def _cholesky_update_shape(r: ShapedArray, w: ShapedArray) -> tuple[ShapedArray, ...]:
-    check_matrix("cholesky_update", r, square=True)
+    matrices.check_matrix("cholesky_update", r, square=True)
     require(
         w.dtype == r.dtype and not dtypes.is_complex(r.dtype), "cholesky_update",
         "requires real operands of equal dtypes, got {}, {}.", r.dtype, w.dtype, error=TypeError,
@@ -252,8 +244,8 @@ cholesky_update_p: Primitive = Primitive(
 def _symmetric_product_shape(
     a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float
 ) -> tuple[ShapedArray, ...]:
-    batch, m, _ = check_matrix("symmetric_product", a)
-    check_matrix("symmetric_product", c, square=True)
+    batch, m, _ = matrices.check_matrix("symmetric_product", a)
+    matrices.check_matrix("symmetric_product", c, square=True)
     require(
         a.dtype == c.dtype and not dtypes.is_complex(a.dtype), "symmetric_product",
         "requires real operands of equal dtypes, got {}, {}.", a.dtype, c.dtype, error=TypeError,

@@ -20,14 +20,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs, lowering_text, table
 from xnp.primitives.lowering_text import Text, choose, of_parts, parts_of, where, without_subnormals
-from xnp.primitives.table import (
-    Accuracy,
-    bind,
-    mul,
-    repeat_scalar,
-    retyped_stablehlo,
-    tunable_stablehlo,
-)
+from xnp.primitives.table import Accuracy, bind, mul, retyped_stablehlo, tunable_stablehlo
 from xnp.primitives.vector_functions import bits_of, bits_of_one, floats, over_least_normal
 from xprim import Primitive, ShapedArray, Zero, dtypes, state
 from xprim.contracts import Builder
@@ -206,7 +199,7 @@ def _derivative_jvp(primals: Any, tangents: Any, *, orders: tuple[int, int]) -> 
         if type(dot) is not Zero:
             # slopes may be infinite, and tangents zero: of the imaginary part of a number, say
             term = bind("absorbing_product", dot, _derivative(x, y, *more))
-            term = repeat_scalar(term, z.aval.shape)
+            term = table.repeat_scalar(term, z.aval.shape)
             total = term if total is None else table.add(total, term)
     return (z,), (Zero(z.aval) if total is None else total,)
 

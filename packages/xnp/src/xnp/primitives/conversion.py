@@ -10,16 +10,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs, table
 from xnp.primitives.lowering_text import BYTES, compare, same_dtype
-from xnp.primitives.table import (
-    ANY,
-    COMPLEX,
-    FLOATING,
-    add,
-    bind,
-    repeat_scalar,
-    scalar_like,
-    unary,
-)
+from xnp.primitives.table import ANY, COMPLEX, FLOATING, add, bind, scalar_like, unary
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.contracts import BatchAxis, Builder
@@ -177,7 +168,7 @@ def _clamp_jvp(primals: Any, tangents: Any) -> Any:
     for i, dot in enumerate(tangents):
         if type(dot) is Zero:
             continue
-        term = repeat_scalar(
+        term = table.repeat_scalar(
             table.select(_is_result(i, low, x, high), dot, scalar_like(y, 0)), y.aval.shape
         )
         total = term if total is None else add(total, term)
@@ -290,7 +281,7 @@ def _select_n_jvp(primals: Any, tangents: Any) -> Any:
     if all(type(d) is Zero for d in dots):
         return outs, (Zero(outs[0].aval),)
     dots = [scalar_like(c, 0) if type(d) is Zero else d for c, d in zip(cases, dots, strict=True)]
-    return outs, (repeat_scalar(bind("select_n", which, *dots), outs[0].aval.shape),)
+    return outs, (table.repeat_scalar(bind("select_n", which, *dots), outs[0].aval.shape),)
 
 
 def _select_n_transpose(cts: Any, which: Any, *cases: Any) -> Any:
@@ -302,7 +293,7 @@ def _select_n_transpose(cts: Any, which: Any, *cases: Any) -> Any:
             results.append(Zero(case.aval))
             continue
         parts = [ct if j == i else zero for j in range(len(cases))]
-        part = repeat_scalar(bind("select_n", which, *parts), ct.aval.shape)
+        part = table.repeat_scalar(bind("select_n", which, *parts), ct.aval.shape)
         results.append(part if case.aval.shape == ct.aval.shape else table.sum_over_all(part))
     return tuple(results)
 

@@ -37,15 +37,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import matrices, table
-from xnp.primitives.matrices import (
-    adjoint,
-    as_columns,
-    as_rows,
-    compare_positions,
-    diagonal,
-    matmul,
-    real,
-)
+from xnp.primitives.matrices import adjoint, as_columns, as_rows, diagonal, matmul, real
 from xnp.primitives.table import add, bind, convert, div, fill, scale_by, select, sub, sum_axes
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
@@ -72,7 +64,7 @@ def _with_diagonal(w: Any) -> Any:
     n = w.aval.shape[-1]
     rows = as_rows(w, n)
     shape = rows.aval.shape
-    return select(compare_positions(shape, "eq"), rows, fill(shape, 0, w.aval.dtype))
+    return select(matrices.compare_positions(shape, "eq"), rows, fill(shape, 0, w.aval.dtype))
 
 
 def _diagonal_numpy(w: Any) -> Any:
@@ -167,7 +159,7 @@ def _are_equal(b: Any, shape: tuple[int, ...], kind: str) -> Any:
     """Return where X is taken for 0, but for the diagonal of equations that leave it open."""
     divisors = _divisors(b, shape, kind)
     equal = bind("eq", divisors, fill(shape, 0, divisors.aval.dtype))
-    return bind("and", equal, compare_positions(shape, "ne")) if kind == _VALUES else equal
+    return bind("and", equal, matrices.compare_positions(shape, "ne")) if kind == _VALUES else equal
 
 
 def _has_diagonal(kind: str, checked: bool) -> bool:

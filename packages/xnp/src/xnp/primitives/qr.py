@@ -10,16 +10,7 @@ import xprim
 from xnp import lax
 from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
-from xnp.primitives.matrices import (
-    adjoint,
-    as_columns,
-    as_rows,
-    check_matrix,
-    conj,
-    eye,
-    matmul,
-    triu,
-)
+from xnp.primitives.matrices import adjoint, as_columns, as_rows, conj, eye, matmul, triu
 from xnp.primitives.table import add, join, mul, neg, scalar_like, select, slice_dim, sub
 from xprim import Array, Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder, by_platform
@@ -174,7 +165,7 @@ def _reflectors_sum(terms: list[Any]) -> Any:
 
 def column_order(x: Any) -> Array:
     """Return the order of columns, int32, of shape (..., n), for matrices (..., m, n)."""
-    batch, m, n = check_matrix("qr", x.aval)
+    batch, m, n = matrices.check_matrix("qr", x.aval)
     columns = lax.broadcasted_iota(dtypes.int32, (*batch, n), len(batch))
     if n == 0:  # there is no longest column to be found
         return columns
@@ -203,7 +194,7 @@ def column_order(x: Any) -> Array:
 
 def columns_at(x: Any, order: Any) -> Array:
     """Return the columns of matrices in an order."""
-    _, _, n = check_matrix("qr", x.aval)
+    _, _, n = matrices.check_matrix("qr", x.aval)
     rows = lax.broadcasted_iota(dtypes.int32, (*order.shape[:-1], n, n), order.ndim - 1)
     chooses = lax.eq(rows, as_rows(order, n))
     return matmul(x, lax.convert_element_type(chooses, x.dtype))  # type: ignore[no-any-return]
@@ -225,7 +216,7 @@ def _squares(x: Any) -> Array:
 
 def _without(rest: Any, pivot: Any) -> Any:
     """Take what lies along a column from all columns."""
-    _, m, n = check_matrix("qr", rest.aval)
+    _, m, n = matrices.check_matrix("qr", rest.aval)
     column = as_columns(pivot, n)
     along = lax.reduce_sum(lax.mul(conj(column), rest), (rest.ndim - 2,))
     square = lax.convert_element_type(_squares(column), rest.dtype)
@@ -244,7 +235,7 @@ def _without(rest: Any, pivot: Any) -> Any:
 
 
 def _geqrf_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
-    batch, m, n = check_matrix("geqrf", aval)
+    batch, m, n = matrices.check_matrix("geqrf", aval)
     return aval.strong(), shaped_array((*batch, min(m, n)), aval.dtype)
 
 
@@ -282,7 +273,7 @@ geqrf_p: Primitive = Primitive(
 
 
 def _householder_product_shape(a: ShapedArray, taus: ShapedArray) -> tuple[ShapedArray, ...]:
-    batch, m, n = check_matrix("householder_product", a)
+    batch, m, n = matrices.check_matrix("householder_product", a)
     check_taus("householder_product", batch, a, taus)
     require(
         m >= n, "householder_product", "there are more columns than rows.", got={"a": a},
@@ -341,9 +332,9 @@ householder_product_p: Primitive = Primitive(
 def _ormqr_shape(
     a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
 ) -> tuple[ShapedArray, ...]:
-    batch, m, _ = check_matrix("ormqr", a)
+    batch, m, _ = matrices.check_matrix("ormqr", a)
     check_taus("ormqr", batch, a, taus)
-    c_batch, rows, columns = check_matrix("ormqr", c)
+    c_batch, rows, columns = matrices.check_matrix("ormqr", c)
     require_equal_dtypes("ormqr", a, c)
     if batch != c_batch or (rows if left else columns) != m:
         side = "c.shape[-2]" if left else "c.shape[-1]"
@@ -426,7 +417,7 @@ ormqr_p: Primitive = Primitive(
 
 
 def _qr_shape(aval: ShapedArray, *, full_matrices: bool) -> tuple[ShapedArray, ...]:
-    batch, m, n = check_matrix("qr", aval)
+    batch, m, n = matrices.check_matrix("qr", aval)
     k = m if full_matrices else min(m, n)
     return shaped_array((*batch, m, k), aval.dtype), shaped_array((*batch, k, n), aval.dtype)
 
