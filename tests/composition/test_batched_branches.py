@@ -87,6 +87,20 @@ def test_derivatives_of_a_batch_of_choices(batching: str) -> None:
 
 
 @pytest.mark.parametrize("batching", WAYS)
+def test_a_batch_without_examples_has_empty_results_and_derivatives(batching: str) -> None:
+    index, xs, w = np.zeros(0, np.int32), np.zeros((0, 4), np.float32), np.ones(4, np.float32)
+
+    def batched(xs: Any, w: Any) -> Any:
+        return xbatch.vmap(lambda i, x: value(i, x, w, batching))(index, xs)
+
+    for run in (lambda f: f, xjit.jit):
+        assert run(batched)(xs, w).shape == (0,)
+        by_xs, by_w = run(xad.grad(lambda xs, w: batched(xs, w).sum(), (0, 1)))(xs, w)
+        assert by_xs.shape == (0, 4)
+        assert by_w.tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("batching", WAYS)
 def test_operands_of_every_type_are_moved(batching: str) -> None:
     keys = xrandom.split(xrandom.key(0), 6)
     flags = xnp.array([True, False, True, True, False, False])

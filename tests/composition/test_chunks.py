@@ -50,6 +50,8 @@ def test_a_chunk_size_that_means_nothing_is_refused():
     for size in (0, -1, "a", 1.5):
         with pytest.raises(ValueError, match="jacrev: chunk_size must be an int of at least 1"):
             jacrev(product, chunk_size=size)
+        with pytest.raises(ValueError, match="hessian: chunk_size must be an int of at least 1"):
+            hessian(product, chunk_size=size)
 
 
 def _operations_of_the_loop(fun, *args):

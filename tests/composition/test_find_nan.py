@@ -5,7 +5,15 @@ import pytest
 
 import xnp
 from tests.composition.nestings import TRANSFORMS, nested
-from xad import checkpoint, grad
+from xad import (
+    checkpoint,
+    custom_derivative,
+    custom_gradient,
+    custom_jvp,
+    custom_remat,
+    custom_vjp,
+    grad,
+)
 from xbatch import vmap
 from xjit import jit
 from xjit.debug import find_nan
@@ -39,6 +47,62 @@ def test_the_pass_is_named_also_where_programs_are_derived_once():
         assert ("float32[3]", 0.0, 1.0) in found.operands or found.operands[0][1] == 0
     found = find_nan(vmap(jit(grad(f))), x)
     assert (found.is_backward, found.index) == (True, (1,))
+
+
+def _rule_of(kind):
+    """Return the identity with a rule whose line has a NaN at positive numbers."""
+    if kind == "custom_jvp":
+        f = custom_jvp(lambda x: x * 1.0)
+
+        def rule(primals, tangents):
+            return primals[0] * 1.0, tangents[0] * xnp.log(-primals[0])
+
+        f.defjvp(rule)
+    elif kind == "custom_gradient":
+
+        @custom_gradient
+        def f(x):
+            def rule(ct):
+                return ct * xnp.log(-x)
+
+            return x * 1.0, rule
+
+    elif kind == "fwd":
+        f = custom_vjp(lambda x: x * 1.0)
+
+        def rule(x):
+            return x * 1.0, xnp.log(-x)
+
+        f.defvjp(rule, lambda factor, ct: (ct * factor,))
+    else:
+
+        def rule(x, ct):
+            return (ct * xnp.log(-x),)
+
+        if kind == "custom_remat":
+            return custom_remat(lambda x: x * 1.0, lambda policy, x: (x * 1.0, None),
+                                lambda _, x: (x * 1.0, x), rule)  # fmt: skip
+        f = (custom_vjp if kind == "bwd" else custom_derivative)(lambda x: x * 1.0)
+        f.defvjp(lambda x: (x * 1.0, x), rule)
+    return f
+
+
+CALLS = {
+    "alone": lambda f: f, "jit": lambda f: jit(lambda x: f(x)), "checkpoint": checkpoint,
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0],
+    "cond": lambda f: lambda x: lax.cond(x > 0, f, lambda x: x, x),
+}  # fmt: skip
+
+
+@pytest.mark.sampled(every=4, per="kind")
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("run", [lambda g: g, jit, lambda g: lambda x: vmap(g)(xnp.stack([x]))])
+@pytest.mark.parametrize(
+    "kind", ["custom_jvp", "custom_gradient", "fwd", "bwd", "custom_derivative", "custom_remat"]
+)
+def test_a_nan_of_a_rule_is_at_the_line_of_the_rule(kind, run, call):
+    found = find_nan(run(grad(CALLS[call](_rule_of(kind)))), 2.0)
+    assert found.operation == "log" and found.where.endswith(" in rule")
 
 
 def test_steps_of_loops_are_counted_from_the_outermost():

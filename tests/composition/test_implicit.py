@@ -7,6 +7,7 @@ import xnp
 from tests.composition.nestings import TRANSFORMS, nested
 from xad import grad, hessian, jacfwd, jacobian, jacrev, jvp, value_and_grad
 from xad.implicit import argmin, fixed_point, root
+from xad.optimize import minimize
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
@@ -145,6 +146,56 @@ def test_derivatives_of_the_steps_are_those_of_the_solution():
         )  # fmt: skip
     found = grad(lambda b: fixed_point(lambda x: 0.5 * x + b, 0.0, implicit=False, max_steps=60))
     np.testing.assert_allclose(found(1.0), 2.0, rtol=1e-6)
+
+
+@pytest.mark.sampled(every=4, per="name")
+@pytest.mark.parametrize("modes", ["f", "r", "ff", "fr", "rf", "rr"])
+@pytest.mark.parametrize("name", ["root", "fixed_point", "argmin"])
+@pytest.mark.parametrize("implicit", [True, False])
+def test_each_solver_has_both_modes_by_the_theorem_and_by_its_steps(implicit, name, modes):
+    derivatives = {"f": lambda f: lambda a: jvp(f, (a,), (1.0,))[1], "r": grad}
+    # all have the cube root of a
+    solved = {
+        "root": lambda a: cube_root(a, implicit=implicit, max_steps=20),
+        "fixed_point": lambda a: fixed_point(
+            lambda x: x - (x**3 - a) / 8, 1.0, implicit=implicit, max_steps=200),
+        "argmin": lambda a: argmin(
+            lambda x: x**4 / 4 - a * x, 1.0, implicit=implicit, max_steps=20),
+    }  # fmt: skip
+    with enable_x64():
+        found, expected = solved[name], lambda a: a ** (1 / 3)
+        for mode in modes:
+            found, expected = derivatives[mode](found), derivatives[mode](expected)
+        # the last steps square, or divide by four, an error of 1.5e-8 at most
+        np.testing.assert_allclose(found(2.0), expected(2.0), rtol=1e-6)
+
+
+def test_derivatives_of_the_steps_are_none_of_the_solution_where_the_start_is_one():
+    # one step of a contraction by 5/8: its derivative is that of this step, 1/8
+    def at(implicit):
+        return grad(lambda a: fixed_point(lambda x: x - (x**3 - a) / 8, 1.0, implicit=implicit))
+
+    np.testing.assert_allclose([at(True)(1.0), at(False)(1.0)], [1 / 3, 1 / 8], rtol=1e-6)
+
+
+def test_minimize_is_differentiated_through_its_steps():
+    def least(a, method, **options):
+        def fun(x):
+            return ((x - a) ** 4).sum() + ((x - 1) ** 2).sum()
+
+        given = {"maxiter": 40, "gtol": 1e-8} | options
+        return minimize(fun, xnp.zeros(2), method=method, options=given).x.sum()
+
+    with enable_x64():
+        for method in ("BFGS", "l-bfgs"):
+            step = 1e-4
+            difference = (least(2.0 + step, method) - least(2.0 - step, method)) / (2 * step)
+            by_steps = [
+                grad(least)(2.0, method),
+                jvp(lambda a, m=method: least(a, m), (2.0,), (1.0,))[1],
+            ]
+            # ends within 1e-8 of a gradient of zero; differences of 1e-4 are right to 1e-8
+            np.testing.assert_allclose(by_steps, [difference] * 2, rtol=1e-3)
 
 
 def test_solvers_of_the_users_are_run_and_not_differentiated():

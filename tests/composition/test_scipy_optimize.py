@@ -1,5 +1,8 @@
 """Minimisation, iterated systems and differential equations: found, compiled, differentiated."""
 
+import functools
+import itertools
+
 import numpy as np
 import pytest
 
@@ -234,6 +237,55 @@ def test_solutions_of_differential_equations_have_derivatives_of_second_order_in
         odeint(lambda y, t: (y[0],), (1.0, 2.0), np.array([0.0, 1.0]))
 
 
+# y' = a y (1 - y), y(0) = 1/5 by the name of how the state, or a, is passed; y(1) in closed form
+GROWTH = {
+    "array": lambda a, **o: odeint(
+        lambda y, t, a: a * y * (1 - y), xnp.array(0.2), xnp.array([0.0, 0.5, 1.0]), a, **o)[-1],
+    "list": lambda a, **o: odeint(
+        lambda y, t, a: [a * y[0] * (1 - y[0]), -y[1]], [xnp.array(0.2), xnp.ones(2)],
+        xnp.array([0.0, 1.0]), a, **o)[0][-1],
+    "tuple of matrices": lambda a, **o: odeint(
+        lambda y, t, a: (a * y[0] * (1 - y[0]), -y[1] * y[0].sum()),
+        (xnp.full((2, 1), 0.2), xnp.ones((2, 2))), xnp.array([0.0, 1.0]), a, **o)[0][-1, 1, 0],
+    "nested dict": lambda a, **o: odeint(
+        lambda y, t, p: {"p": p["a"] * y["p"] * (1 - y["p"]), "q": [y["p"]]},
+        {"p": xnp.array(0.2), "q": [xnp.array(1.0)]}, xnp.array([0.0, 1.0]), {"a": a},
+        **o)["p"][-1],
+    "captured": lambda a, **o: odeint(
+        lambda y, t: a * y * (1 - y), xnp.array(0.2), xnp.array([0.0, 1.0]), **o)[-1],
+    "times": lambda a, **o: odeint(
+        lambda y, t: y * (1 - y), xnp.array(0.2), xnp.array([0.0, 1.0]) * a, **o)[-1],
+    "short steps": lambda a, **o: odeint(
+        lambda y, t, a: a * y * (1 - y), xnp.array(0.2), xnp.array([0.0, 1.0]), a, hmax=0.07,
+        mxstep=1000, **o)[-1],
+    "in a batch": lambda a, **o: xbatch.vmap(lambda a: odeint(
+        lambda y, t, a: a * y * (1 - y), xnp.array(0.2), xnp.array([0.0, 1.0]), a, **o)[-1])(
+        xnp.stack([3 * a, a, -a]))[1],
+}  # fmt: skip
+MODES = ["".join(m) for k in (1, 2, 3) for m in itertools.product("fr", repeat=k)]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("modes", MODES)
+@pytest.mark.parametrize("name", GROWTH)
+def test_solutions_have_derivatives_to_third_order_in_every_mode(name, modes):
+    check_growth(name, modes)
+
+
+def test_a_solution_in_a_list_has_a_third_derivative():
+    check_growth("list", "fff")
+
+
+def check_growth(name, modes):
+    derivatives = {"f": lambda f: lambda a: xad.jvp(f, (a,), (1.0,))[1], "r": xad.grad}
+    found = functools.partial(GROWTH[name], rtol=1e-9, atol=1e-9)
+    expected = lambda a: 1 / (1 + 4 * xnp.exp(-a))  # noqa: E731
+    for mode in modes:
+        found, expected = derivatives[mode](found), derivatives[mode](expected)
+    # each derivative is a solution, with errors of some steps of 1e-9 and factors near ten
+    np.testing.assert_allclose(xjit.jit(found)(0.7), expected(0.7), rtol=1e-6)
+
+
 def test_odeint_integrates_back_in_time_with_derivatives():
     times = np.array([1.0, 0.5, 0.0])
 
@@ -306,6 +358,12 @@ def test_odeint_takes_so_many_steps_of_such_length_and_floats_alone():
     np.testing.assert_allclose(short[1], 2.0, atol=1e-4)
     with pytest.raises(TypeError, match="odeint: the start and the times must be floats"):
         odeint(lambda y, t: y, 1, t)
+    for limits in ({"rtol": -1.0}, {"atol": np.nan}, {"mxstep": 0}, {"hmax": 0.0}):
+        (name,) = limits
+        with pytest.raises(ValueError, match=f"odeint: {name} must be (at least 0|positive)"):
+            odeint(lambda y, t: -y, 1.0, t, **limits)
+    longest = xjit.jit(lambda hmax: odeint(lambda y, t: -y, 1.0, t, hmax=hmax))(0.5)
+    np.testing.assert_allclose(longest[1], np.exp(-100.0), atol=1e-7)
     for wrong in (np.zeros(0), np.float64(1.0), np.zeros((2, 2))):
         with pytest.raises(ValueError, match="odeint: the times must be a vector of one or more"):
             odeint(lambda y, t: y, 1.0, wrong)

@@ -8,7 +8,7 @@ import pytest
 from packages.xad.tests.programs import add, mul, total
 from xad import custom_jvp, custom_vjp
 from xad.testing import check_rule
-from xnp.lax import cos_p, max_p, sin_p
+from xnp.lax import cos_p, log_p, max_p, sin_p
 
 X, Y = np.float32([0.3, -1.2, 2.0]), np.float32([1.0, 0.5, -2.0])
 
@@ -74,3 +74,12 @@ def test_fixed_arguments_integers_and_results_are_taken_into_account():
         check_rule(other, X)
     with pytest.raises(TypeError, match="check_rule: the function has no rule"):
         check_rule(sin, X)
+
+
+def test_a_point_where_nothing_can_be_compared_is_no_check():
+    wrong = custom_jvp(lambda x: log_p.bind(x, accuracy=None)[0])
+    wrong.defjvps(lambda dot, y, x: mul(dot, mul(y, 7.0)))
+    with pytest.raises(AssertionError, match="check_rule: the forward derivative"):
+        check_rule(wrong, np.float32(2.0))
+    with pytest.raises(ValueError, match=r"check_rule: nothing is checked: .* is NaN at this poi"):
+        check_rule(wrong, np.float32(-2.0))

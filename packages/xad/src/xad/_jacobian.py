@@ -239,6 +239,7 @@ def hessian(
       array of shape `a + a`.
     """
     check_function(fun, "hessian")
+    chunk_size = _check_size(chunk_size, "hessian")
     options: dict[str, Any] = {"has_aux": has_aux, "holomorphic": holomorphic}
     gradient = jacrev(fun, argnums, **options)
     second = jacfwd(gradient, argnums, chunk_size=chunk_size, **options)

@@ -36,6 +36,7 @@ from xprim import (
     custom_vjp_call_p,
     dtypes,
     shaped_array,
+    state,
     undefined,
 )
 from xprim.errors import ShapeError, UnexpectedTracerError, described, message, place_of
@@ -554,6 +555,7 @@ class custom_jvp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_jvp")
         rule, symbolic_zeros = self.jvp, self.symbolic_zeros
 
+        @_at_own_lines
         def flat_jvp(primals: Any, tangents: Any) -> Any:
             call.check_fixed(lambda tracer: not has_ended(tracer))
             dots = [_tangent_for_rule(t, p, symbolic_zeros)
@@ -567,6 +569,20 @@ class custom_jvp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         )
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
+
+
+def _at_own_lines(flat: Callable[..., Any]) -> Callable[..., Any]:
+    """Have the operations of a rule show its lines, not that of the call which is transformed."""
+
+    @functools.wraps(flat)
+    def run(*operands: Any) -> Any:
+        caller, state.source = state.source, None
+        try:
+            return flat(*operands)
+        finally:
+            state.source = caller
+
+    return run
 
 
 def _display_as(rule: Callable[..., Any], flat: Callable[..., Any]) -> Callable[..., Any]:
@@ -736,6 +752,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         residual_trees: dict[tuple[bool, ...], tuple[Any, ...]] = {}
 
         def flat_fwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
+            @_at_own_lines
             def run_fwd(*primals: Any) -> list[Any]:
                 shown: Sequence[Any] = primals
                 if symbolic_zeros:
@@ -754,6 +771,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         def flat_bwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
             tree, refs, *types = residual_trees[tuple(perturbed)]
 
+            @_at_own_lines
             def run_bwd(residuals: Any, cotangents: Any) -> list[Any]:
                 shown = [_tangent_for_rule(ct, ct, symbolic_zeros) for ct in cotangents]
                 result_ct = xtree.unflatten(call.out_tree, shown)
@@ -824,6 +842,7 @@ class _RematRules:
         backward pass has the marked residuals, runs `rem` as its rule, and nothing of `fwd`.
         """
 
+        @_at_own_lines
         def run(*primals: Any) -> list[Any]:
             result, residuals = self._run_fwd(call, policy, call.full_arguments(primals))
             outs = call.flat_result(result, "the fwd rule")

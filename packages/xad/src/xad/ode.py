@@ -27,7 +27,7 @@ from xad._vjp import vjp
 from xad.custom_rules import SymbolicZero, custom_jvp
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
-from xprim import as_array, closure_convert, dtypes
+from xprim import Tracer, as_array, closure_convert, dtypes
 from xprim.errors import message
 from xprim.requirements import require
 from xprim.tracebacks import boundaries
@@ -83,7 +83,8 @@ def odeint(
 
     Raises:
       TypeError: a value that is no array of floats, or a derivative with other leaves than `y0`.
-      ValueError: `t` is not a vector, or has no elements.
+      ValueError: `t` is not a vector, or has no elements; a tolerance is negative or NaN; `mxstep`
+        or `hmax` is not positive.
 
     Example:
       >>> import xnp
@@ -95,6 +96,15 @@ def odeint(
     of each derivative is controlled as that of the solution is, by `rtol` and `atol`.
     """
     check_function(func, "odeint")
+    fits: dict[str, Any] = {
+        "rtol": rtol >= 0, "atol": atol >= 0, "mxstep": mxstep > 0, "hmax": hmax > 0
+    }  # fmt: skip
+    for name, is_fit in fits.items():
+        require(
+            isinstance(is_fit, Tracer) or is_fit, "odeint",
+            f"{name} must be {'at least 0' if name.endswith('tol') else 'positive'}.",
+            got={"rtol": rtol, "atol": atol, "mxstep": mxstep, "hmax": hmax}[name],
+        )  # fmt: skip
     start = xtree.map(lambda x: _check(x, "y0", dtypes.is_inexact), y0)
     times = _check(t, "t", dtypes.is_floating)
     require(times.ndim == 1 and times.size, "odeint", "the times must be a vector of one or more, "

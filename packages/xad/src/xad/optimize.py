@@ -6,8 +6,8 @@
 
 Steps are found by a line search for the strong Wolfe conditions (algorithms 3.5, 3.6), which is one
 loop: it first widens an interval, then narrows it. All is a program, so that minimisations are
-compiled and batched; they are not differentiated through: `lax.custom_root` differentiates what
-they find.
+compiled and batched. Their derivatives are those of the steps; `xad.implicit.argmin` has those of
+what they find.
 """
 
 from __future__ import annotations
@@ -86,6 +86,10 @@ def minimize(
 
     Raises:
       ValueError: another method or option; `x0` is no vector of floats.
+
+    Differentiable in: what `fun` depends on and `x0`: the derivatives are those of the steps, in
+    both modes; reverse mode needs a `maxiter` that is known ("BFGS" has a default). Those of the
+    solution are what `xad.implicit.argmin` has.
 
     Example:
       >>> import xnp
@@ -169,7 +173,9 @@ def _line_search(
 
     false = xnp.zeros((), bool)
     state = _Search(first, start, start, false, false, 0)
-    found = lax.while_loop(lambda s: ~s.done & (s.count < most), step, state)
+    found = lax.while_loop(
+        lambda s: ~s.done & (s.count < most), step, state, max_steps=_bound(most)
+    )
     return found.low, found.done, found.count
 
 
@@ -241,7 +247,18 @@ def _iterate(
         return _State(s.x + moved, point.value, point.gradient, memory, status, evaluations, steps)
 
     begin = _State(x, value, gradient, memory, finished, 1, 0)
-    return lax.while_loop(lambda s: s.status < 0, step, begin)
+    return lax.while_loop(
+        lambda s: s.status < 0, step, begin, max_steps=_bound(options["maxiter"]),
+        checkpoints="log",
+    )  # fmt: skip
+
+
+def _bound(steps: Any) -> int | None:
+    """Return a bound that reverse mode can go back by, None where there is none.
+
+    Derivatives of second order take as many steps as the bound says.
+    """
+    return steps if isinstance(steps, int) and steps < _MANY else None
 
 
 def _results(s: _State, hess_inv: Any) -> OptimizeResults:

@@ -360,6 +360,7 @@ def check_rule(
     Raises:
       AssertionError: a derivative differs; it names the modes, the innermost first.
       TypeError: `f` has no rule of this kind.
+      ValueError: what is compared is NaN with the rule and without it, so that nothing is checked.
 
     Example:
       >>> from xad import custom_vjp
@@ -460,6 +461,12 @@ class _RuleCheck:
             )
             rtol, atol = [default if t is None else t for t in self.tolerance]
             got, wanted = np.asarray(x), np.asarray(y)
+            if np.isnan(wanted).any() and np.array_equal(np.isnan(wanted), np.isnan(got)):
+                raise ValueError(message(
+                    "check_rule", f"nothing is checked: {self.name} or its derivative is NaN at "
+                    "this point, with the rule and without.", got=f"{got}",
+                    hint="another point",
+                ))  # fmt: skip
             scale = atol * max(1.0, float(np.abs(wanted).max(initial=0.0)))
             if not np.allclose(got, wanted, rtol=rtol, atol=scale, equal_nan=True):
                 raise AssertionError(message(

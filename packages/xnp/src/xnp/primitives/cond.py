@@ -600,6 +600,8 @@ def _batch_by_partition(
     if vmap is None:
         raise AssertionError("a batch without the package that batches")
     size, count = axis.size, len(branches)
+    if not size:  # nothing to sort, and no block
+        return _batch_by_selection(axis, index, operands, mapped, branches)
     block = -(-size // max(1, min(size, _BLOCKS_PER_BRANCH * (count - 1))))
     blocks = -(-size // block)
     order = _sorted_places(index)
@@ -756,7 +758,7 @@ def operands_of_takers(
       operands: those of all examples.
       leading: for each operand, how many of the dimensions of `index` it has in front.
     """
-    if not any(dtypes.is_inexact(x.aval.dtype) for x in operands):
+    if 0 in index.aval.shape or not any(dtypes.is_inexact(x.aval.dtype) for x in operands):
         return operands
     depths = tuple(map(int, leading))
     return branch_operands_p.bind(index, *operands, branch=branch, leading=depths)
