@@ -13,6 +13,7 @@ from xad import (
     jacobian,
     jacrev,
     jvp,
+    jvp_and_value,
     value_and_jacobian,
 )
 from xprim import as_array, optional_transforms
@@ -222,3 +223,22 @@ def test_wrong_dtypes_are_refused_with_a_hint():
         jacrev(cos)(np.complex64(1))
     with pytest.raises(TypeError, match=r"hessian|jacrev|jacfwd: expected a function"):
         hessian(add(1.0, 2.0))
+
+
+def test_a_derivative_comes_with_the_value_and_its_auxiliary_output():
+    calls = []
+
+    def fun(x, y):
+        calls.append(1)
+        return {"z": mul(sin(x), y)}
+
+    tangent, value = jvp_and_value(fun, (X, X), (np.ones_like(X), 2 * X))
+    np.testing.assert_allclose(value["z"], np.sin(X) * X, rtol=1e-6)
+    np.testing.assert_allclose(tangent["z"], np.cos(X) * X + np.sin(X) * 2 * X, rtol=1e-6)
+    assert len(calls) == 1
+    tangent, (value, aux) = jvp_and_value(lambda x: (sin(x), "aux"), (X,), (X,), has_aux=True)
+    np.testing.assert_allclose(tangent, np.cos(X) * X, rtol=1e-6)
+    np.testing.assert_allclose(value, np.sin(X), rtol=1e-6)
+    assert aux == "aux"
+    with pytest.raises(TypeError, match="jvp_and_value: primals must be a tuple or list"):
+        jvp_and_value(sin, X, X)

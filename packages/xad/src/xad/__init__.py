@@ -26,7 +26,7 @@ with namespace(globals(), at_once=True):
         hessian as hessian, hvp as hvp, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev,
         value_and_jacobian as value_and_jacobian,
     )  # fmt: skip
-    from xad._jvp import JVPTracer as JVPTracer, jvp as jvp
+    from xad._jvp import JVPTracer as JVPTracer, jvp as jvp, jvp_and_value as jvp_and_value
     from xad._linear_call import linear_call as linear_call, linear_call_p as linear_call_p
     from xad._vjp import (
         fwd_and_bwd as fwd_and_bwd, grad as grad, linear_transpose as linear_transpose,

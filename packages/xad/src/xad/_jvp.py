@@ -373,6 +373,51 @@ def jvp(
     return jvp_of("jvp", fun, primals, tangents, has_aux)
 
 
+@overload
+def jvp_and_value(
+    fun: Callable[..., T], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: Literal[False] = ...,
+) -> tuple[T, T]: ...  # fmt: skip
+@overload
+def jvp_and_value(
+    fun: Callable[..., tuple[T, Aux]], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: Literal[True] = ...,
+) -> tuple[T, tuple[T, Aux]]: ...  # fmt: skip
+@overload
+def jvp_and_value(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...
+) -> tuple[Any, Any]: ...
+@boundary
+def jvp_and_value(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, Any]:
+    """Return the derivative of a function in one direction, and what it returns, evaluated once.
+
+    These are the results of `jvp`, the derivative first and the value second with its auxiliary
+    output, as `value_and_grad` pairs them.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      primals: a tuple or list of the arguments.
+      tangents: a direction for each, as for `jvp`.
+      has_aux: whether `fun` returns a pair `(result, auxiliary)`.
+
+    Returns:
+      `(tangent, result)`, or `(tangent, (result, auxiliary))` with `has_aux`.
+
+    Raises:
+      TypeError: when structures, shapes or dtypes of primals and tangents differ.
+
+    Example:
+      >>> from xad import jvp_and_value
+      >>> tangent, value = jvp_and_value(lambda x: x * x, (3.0,), (1.0,))
+      >>> float(tangent), float(value)
+      (6.0, 9.0)
+    """
+    value, tangent, *aux = jvp_of("jvp_and_value", fun, primals, tangents, has_aux)
+    return tangent, (value, *aux) if has_aux else value
+
+
 def jvp_of(
     operation: str, fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
     has_aux: bool,

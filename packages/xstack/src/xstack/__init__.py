@@ -6,7 +6,7 @@
     xstack.grad(f), xstack.vmap(f), xstack.jit(f), xstack.random, ...
 
 Derivatives: grad, value_and_grad, jacobian, value_and_jacobian, jacrev,
-jacfwd, hessian, hvp, jvp, vjp, fwd_and_bwd, linearize, linear_transpose;
+jacfwd, hessian, hvp, jvp, jvp_and_value, vjp, fwd_and_bwd, linearize, linear_transpose;
 rules of one's own by custom_jvp, custom_vjp, custom_derivative,
 custom_gradient, closure_convert; less storage by checkpoint, remat,
 custom_remat, checkpoint_policies; solutions of equations in module
@@ -97,7 +97,8 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         custom_jvp as custom_jvp, custom_remat as custom_remat, custom_vjp as custom_vjp,
         float0 as float0, fwd_and_bwd as fwd_and_bwd, grad as grad, hessian as hessian, hvp as hvp,
         jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev, jvp as jvp,
-        linear_transpose as linear_transpose, linearize as linearize, remat as remat,
+        jvp_and_value as jvp_and_value, linear_transpose as linear_transpose,
+        linearize as linearize, remat as remat,
         value_and_grad as value_and_grad, value_and_jacobian as value_and_jacobian, vjp as vjp,
     )  # fmt: skip
     from xbatch import vmap as vmap
