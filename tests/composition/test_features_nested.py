@@ -91,7 +91,7 @@ def nested_chunks(x):
 
 
 def second_derivatives(x):
-    return hvp(lambda x: xnp.sin(x).sum() * x.sum(), (x,), (xnp.ones(3),))[0]
+    return hvp(lambda x: xnp.sin(x).sum() * x.sum() / 8, (x,), (xnp.ones(3),))[0]
 
 
 def row_sums_of_sparse(x):
@@ -112,6 +112,7 @@ def decayed(x):
     return odeint(lambda y, t, a: -a * y, x, xnp.array([0.0, 1.0]), xnp.cos(x))[-1]
 
 
+# scaled down where a function of it grows in two nested loops
 PAIRS = {
     "scan with lengths": (unequal, stepped),
     "scan unrolled": (unrolled, stepped),
@@ -125,11 +126,11 @@ PAIRS = {
         lambda x: jacobian(outer_products)(x).sum(0),
         lambda x: xnp.cos(x) * x.sum() + xnp.sin(x).sum()),
     "jvp_and_value": (
-        lambda x: sum(jvp_and_value(outer_products, (x,), (x,))),
-        lambda x: xnp.cos(x) * x * x.sum() + 2 * xnp.sin(x) * x.sum()),
+        lambda x: sum(jvp_and_value(outer_products, (x,), (x,))) / 8,
+        lambda x: (xnp.cos(x) * x * x.sum() + 2 * xnp.sin(x) * x.sum()) / 8),
     "hvp": (
         second_derivatives,
-        lambda x: -xnp.sin(x) * x.sum() + 3 * xnp.cos(x) + xnp.cos(x).sum()),
+        lambda x: (-xnp.sin(x) * x.sum() + 3 * xnp.cos(x) + xnp.cos(x).sum()) / 8),
     "sparse_jacobian": (row_sums_of_sparse, lambda x: xnp.cos(x) * xnp.roll(x, 1) + xnp.sin(x)),
     "zero_absorbing": (
         lambda x: grad(lambda x: (xnp.sin(x) * x).sum(), zero_absorbing=True)(x),
