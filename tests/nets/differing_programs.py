@@ -381,6 +381,37 @@ def cut_otherwise(j: Any, n: Any) -> Any:
         return j.shard_map(lambda x: x, in_specs=spec, out_specs=spec)(n.arange(2.0))
 
 
+def sharded_and_not(j: Any, n: Any) -> str:
+    mesh = explicit(j)
+    with j.set_mesh(mesh):
+        x = j.device_put(n.arange(4.0), j.NamedSharding(mesh, j.sharding.PartitionSpec("a")))
+        return str(n.where(x > 1, x, n.arange(4.0)).sharding.spec)
+
+
+def logged_by_members(j: Any, n: Any) -> Any:
+    @j.custom_vjp
+    def square(x: Any) -> Any:
+        return x * x
+
+    square.defvjp_with_logs(lambda x: (x * x, x), lambda x, ct: ((2 * x * ct,), {"ct": ct}))
+    spec = j.sharding.PartitionSpec()
+    run = j.shard_map(square, mesh=explicit(j), in_specs=spec, out_specs=spec, check_vma=False)
+    return j.vjp(run, n.ones(1))[1].with_logs(2 * n.ones(1))[1]["ct"]
+
+
+def printed_by_members(j: Any, n: Any) -> list[str]:
+    def member(x: Any) -> Any:
+        j.debug.print("{}", x.sum())
+        return x
+
+    spec, out = j.sharding.PartitionSpec(), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        run = j.shard_map(member, mesh=explicit(j), in_specs=spec, out_specs=spec)
+        j.block_until_ready(j.jit(run)(n.ones(2)))
+        j.effects_barrier()
+    return sorted(out.getvalue().splitlines())
+
+
 def gradient_to_another_mesh(j: Any, n: Any) -> Any:
     there = j.NamedSharding(explicit(j), j.sharding.PartitionSpec("a"))
     return j.grad(lambda x: (j.device_put(x, there) ** 2).sum())(n.arange(4.0))
@@ -736,6 +767,10 @@ ARGUMENTS: list[Row] = [
     ("`with_sharding_constraint`", constrained, "AssertionError", "PartitionSpec('a')"),
     ("arrays sharded along explicit axes", along_another_axis(closed_over), "NotImplementedError",
      [[1.0, 2.0, 3.0, 4.0]]),
+    ("`where`, `stack`, `betainc`", sharded_and_not, "ShardingTypeError", "PartitionSpec('a')"),
+    ("cotangents that `with_logs` collects", logged_by_members, [1.0, 1.0], [2.0, 2.0]),
+    ("`debug.print` and `debug.log` in", printed_by_members, ["2.0", "2.0"],
+     ["(a) = (0): 2.0", "(a) = (1): 2.0"]),
     ("`psum_scatter` of values sharded", along_another_axis(scattered_sum), "ValueError",
      [[0.0, 1.0, 2.0, 3.0]]),
     ("`shard_map(f, in_specs=s)(x)`", cut_otherwise, "ValueError", [0.0, 1.0]),

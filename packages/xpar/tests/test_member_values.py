@@ -9,7 +9,7 @@ import pytest
 
 import xnp
 from xbatch import vmap
-from xjit import block_until_ready, debug, jit
+from xjit import block_until_ready, debug, devices, jit
 from xjit.callbacks.functions import effects_barrier
 from xnp.refs import new_ref
 from xpar import P, axis_index, make_mesh, pmean, psum, shard_map
@@ -153,6 +153,38 @@ def test_prints_and_breakpoints_of_compiled_programs_name_the_member(capsys):
     assert sorted(capsys.readouterr().out.splitlines()) == wanted
     for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
         assert f"in member, member (x, y) = ({i}, {j})" in out.getvalue()
+
+
+@pytest.mark.parametrize("wraps", [lambda f: f, jit, lambda f: jit(jit(f))])
+def test_a_line_of_members_begins_with_the_place_of_its_member(wraps, capsys):
+    def member(w, x):
+        debug.print("sum {x:.1f} of {}", x.shape, x=x.sum())
+        debug.print("total {}", psum(x.sum(), ("x", "y")))
+        return x
+
+    block_until_ready(wraps(members(member))(W, X))
+    effects_barrier()
+    sums = X.reshape(2, 2, 2, 2).sum((1, 3))
+    places = [(i, j) for i in range(2) for j in range(2)]
+    wanted = [f"(x, y) = ({i}, {j}): sum {sums[i, j]:.1f} of (2, 2)" for i, j in places]
+    wanted += [f"(x, y) = ({i}, {j}): total {X.sum()}" for i, j in places]
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(wanted)
+
+
+def test_a_record_of_members_begins_with_the_place_of_its_member(caplog):
+    caplog.set_level("INFO", "xjit")
+    block_until_ready(jit(members(lambda w, x: (debug.log("here"), x)[1]))(W, X))
+    effects_barrier()
+    wanted = [f"(x, y) = ({i}, {j}): here" for i in range(2) for j in range(2)]
+    assert sorted(record.getMessage() for record in caplog.records) == wanted
+
+
+def test_a_print_of_one_member_alone_has_the_text_alone(capsys):
+    mesh = make_mesh((1,), ("x",), devices=devices("cpu")[:1])
+    run = shard_map(lambda x: (debug.print("{}", x), x)[1], mesh=mesh, in_specs=P(), out_specs=P())
+    jit(run)(1)
+    effects_barrier()
+    assert capsys.readouterr().out == "1\n"
 
 
 def test_a_print_outside_of_members_has_none_to_name(capsys):

@@ -7,6 +7,7 @@ import functools
 import inspect
 import linecache
 import logging
+import math
 import re
 import string
 import sys
@@ -339,8 +340,10 @@ def print(
         may overtake each other.
       partitioned: whether each device shows the pieces that it has; see `callback`.
       skip_format_check: whether the format is tried only when the program runs.
-      **kwargs: what `{name}` stands for. In a function of `shard_map`, `{member}` stands for where
-        the member is on the mesh, as in `(x, y) = (0, 1)`.
+      **kwargs: what `{name}` stands for.
+
+    In a function of `shard_map` each member prints: the line begins with the place of the member
+    on the mesh, as in `(x, y) = (0, 1): loss: 0.250`. A format that has `{member}` shows it there.
 
     Raises:
       TypeError: `fmt` is no string.
@@ -473,9 +476,11 @@ def breakpoint(
 
 
 def _member() -> tuple[tuple[Any, ...], list[Array]]:
-    """Return the manual axes of the mesh, and the numbers of this member along them."""
+    """Return the manual axes of a mesh of several members, and this member's numbers along them."""
     mesh = abstract_mesh_now()
     axes = () if mesh is None else mesh.manual_axes
+    if math.prod([mesh.shape[name] for name in axes]) < 2:
+        return (), []
     return axes, [get_primitive("axis_index").bind(axis_name=(name,))[0] for name in axes]
 
 
@@ -513,23 +518,24 @@ def _print(
             operation, "the format must be a string.", got=described(fmt),
             hint=f'{operation}("x = {{}}", x)',
         ))  # fmt: skip
+    axes, numbers = _member()
     names_member = "member" not in kwargs and "{member" in fmt
-    axes, numbers = _member() if names_member else ((), [])
     if names_member:
-        kwargs = kwargs | {"member": numbers if axes else "()"}
+        kwargs = kwargs | {"member": "()"}
     if not unchecked:
         _check_format(fmt, args, kwargs)
 
-    def show(*values: Any, **named: Any) -> None:
-        if axes:
-            named["member"] = _member_text(axes, named["member"])
-        text = fmt.format(*values, **named)
+    def show(numbers: Sequence[Any], args: Sequence[Any], named: Mapping[str, Any]) -> None:
+        member = _member_text(axes, numbers) if axes else "()"
+        text = fmt.format(*args, **(named | {"member": member} if names_member else named))
+        if axes and not names_member:
+            text = f"{member}: {text}"
         if write is None:
             sys.stdout.write(text + "\n")  # a line of one thread, whole
         else:
             write(text)
 
-    _show(operation, show, args, kwargs, ordered, partitioned)
+    _show(operation, show, (numbers, args, kwargs), {}, ordered, partitioned)
 
 
 class _Absent:

@@ -35,10 +35,21 @@ from xnp.primitives.windows import (
     reduce_window_sum_p,
     window_shape,
 )
-from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, as_array, dtypes, trace_to_jaxpr
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    as_array,
+    dtypes,
+    shaped_array,
+    trace_to_jaxpr,
+)
 from xprim.avals import size_of
 from xprim.errors import AxisError, ShapeError, message
 from xprim.requirements import require
+from xprim.sharded_types import axes_of_dimensions, with_auto_sharding
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, PyTree, ShardingLike
 
@@ -530,12 +541,33 @@ def reduce_window(
         if primitive is not None:
             return xtree.unflatten(tree, primitive.bind(xs[0], **params))
     check_windows("reduce_window", xs[0].aval, params)
-    windows = [_all_windows(x, v, params) for x, v in zip(xs, inits, strict=True)]
     ndim = xs[0].aval.ndim
-    return reduce(
-        xtree.unflatten(tree, windows), xtree.unflatten(tree, inits), computation,
-        tuple(range(ndim, 2 * ndim)),
-    )  # fmt: skip
+
+    def combine(*operands: Any) -> list[Any]:
+        arrays, starts = operands[: len(xs)], operands[len(xs) :]
+        windows = [_all_windows(x, v, params) for x, v in zip(arrays, starts, strict=True)]
+        return xtree.leaves(reduce(
+            xtree.unflatten(tree, windows), xtree.unflatten(tree, starts), computation,
+            tuple(range(ndim, 2 * ndim)),
+        ))  # fmt: skip
+
+    sharded = next((x.aval for x in xs if _is_sharded(x.aval)), None)
+    if sharded is None:
+        return xtree.unflatten(tree, combine(*xs, *inits))
+    aval = _type_of_windows(sharded, params)
+    return xtree.unflatten(tree, with_auto_sharding(combine, [*xs, *inits], [aval] * len(xs)))
+
+
+def _is_sharded(aval: ShapedArray) -> bool:
+    return aval.type_sharding is not None and any(axes_of_dimensions(aval))
+
+
+def _type_of_windows(aval: ShapedArray, params: Any) -> ShapedArray:
+    """Return a type that is sharded as what the windows of an operand over a mesh give."""
+    real = shaped_array(aval.shape, dtypes.float32, False, aval.type_sharding)
+    jaxpr, _ = trace_to_jaxpr(lambda x: reduce_window_sum_p.bind(x, **params), [real])
+    found: ShapedArray = jaxpr.outvars[0].aval
+    return found
 
 
 def _params(x: Array, window: Any, strides: Any, padding: Any, base: Any, dilation: Any) -> Any:

@@ -335,7 +335,7 @@ def index_dtype(arrays: Sequence[Any]) -> np.dtype[Any]:
 
 def from_front(array: Any, size: int, dtype: Any) -> Any:
     """Return an index Array with negative numbers counted from the end."""
-    if type(array) is ConcreteArray:
+    if type(array) is ConcreteArray and array.aval.type_sharding is None:
         host = array.to_host()
         is_signed = host.dtype.kind != "u"
         host = host.astype(dtype)  # first: the size need not fit the dtype of the indices

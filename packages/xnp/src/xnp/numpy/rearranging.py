@@ -487,10 +487,10 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 def _diag(v: Any, k: int) -> Array:
     size = v.aval.shape[0] + abs(k)
     zero = scalar_like(v, 0)
-    padded = bind("pad", v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
+    padded = bind("pad", v, zero, padding_config=((max(-k, 0), max(k, 0), 0),))
     rows, columns = counting((size, size), 0, dtypes.int32), counting((size, size), 1, dtypes.int32)
     on = bind("eq", bind("add", rows, scalar_array(k, dtypes.int32)), columns)
-    return select(on, broadcast_to(padded, (size, size)), zero)
+    return select(on, broadcast_to(padded, (size, size), (0,)), zero)
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:

@@ -1061,7 +1061,18 @@ def searchsorted(
         raise ValueError(f"searchsorted: a must have one dimension, got {a.aval.str_long()}.")
     if sorter is not None:
         a = a[asarray(sorter)]
-    return _searchsorted(a, v, side == "right")
+    return (_compare_all if method == "compare_all" else _searchsorted)(a, v, side == "right")
+
+
+@dispatched(2)
+def _compare_all(a: Any, v: Any, right: bool) -> Array:
+    """Count the elements before `v`: over a mesh, each device those that it has."""
+    (size,), rank = a.aval.shape, v.aval.ndim
+    shape = (size, *v.aval.shape)
+    before = _comes_before(
+        broadcast_to(a, shape, (0,)), broadcast_to(v, shape, tuple(range(1, rank + 1))), right
+    )
+    return bind("reduce_sum", cast(before, position_dtype(size)), axes=(0,))
 
 
 @dispatched(2)

@@ -11,7 +11,7 @@ import numpy as np
 from xnp import placing
 from xnp.numpy import dispatch, reductions, reductions as r
 from xnp.numpy.contraction import dot
-from xnp.numpy.creation import asarray, counting
+from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, cast, convert_to, elements_now, inexact, promote, wide
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.ranges import linspace
@@ -559,9 +559,8 @@ def _between(below: Array, above: Array, weight: Array) -> Array:
 
 def _pick(lines: Any, place: Any) -> Array:
     """Return the element of each line at a whole number."""
-    rank = lines.aval.ndim
-    index = [counting(place.aval.shape, d, dtypes.int32) for d in range(rank - 1)]
-    return read(lines, (*index, cast(place, dtypes.int32)))
+    number = reshape(cast(place, dtypes.int32), (*place.aval.shape, 1))
+    return reshape(take_along_axis(lines, number, -1, mode="clip"), place.aval.shape)
 
 
 # ---------------------------------------------------------------------------- weighted quantiles

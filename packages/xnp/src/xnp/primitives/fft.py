@@ -137,10 +137,6 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     return fft_p.bind(x, **params), (0,)
 
 
-def _dimensions(avals: Any, out: Any, params: Any) -> Any:
-    return dimension_names.of_last(len(params["fft_lengths"]))(avals, out, params)
-
-
 fft_p: Primitive = Primitive(
     "fft",
     shape=_shape,
@@ -149,5 +145,5 @@ fft_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
-    sharding=_dimensions,
+    sharding=dimension_names.alike,  # XLA gathers what is sharded along a transform
 )

@@ -222,6 +222,16 @@ def _triangular_solve_transpose(
     return Zero(a.aval), outs[0]
 
 
+def _triangular_solve_dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Names:
+    """The right hand sides may be cut, and so may what is no sum in the product op(A) X."""
+    batch = tuple(range(avals[0].ndim - 2))
+    free_first = params["left_side"] != params["transpose_a"]
+    of_a = (*batch, "solved", None) if free_first else (*batch, None, "solved")
+    if params["left_side"]:
+        return Names([of_a, (*batch, None, "sides")], [(*batch, "solved", "sides")])
+    return Names([of_a, (*batch, "sides", None)], [(*batch, "sides", "solved")])
+
+
 triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     shape=_triangular_solve_shape,
@@ -234,7 +244,7 @@ triangular_solve_p: Primitive = Primitive(
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
     batch=matrix_batch_of_sides(lambda: triangular_solve_p),
-    sharding=dimension_names.of_last(2),
+    sharding=_triangular_solve_dimensions,
 )
 
 
@@ -834,6 +844,13 @@ def _solve_transpose(cts: Any, a: Any, b: Any) -> Any:
     return Zero(a.aval), solve_system(mt(a), cts[0])
 
 
+def _solve_dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Names:
+    """Systems and right hand sides may be cut; their equations are whole."""
+    batch = tuple(range(avals[0].ndim - 2))
+    sides = (*batch, None, "sides")
+    return Names([(*batch, None, None), sides], [sides])
+
+
 solve_p: Primitive = Primitive(
     "solve",
     shape=_solve_shape,
@@ -842,7 +859,7 @@ solve_p: Primitive = Primitive(
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=matrix_batch_of_sides(lambda: solve_p),
-    sharding=dimension_names.of_last(2),
+    sharding=_solve_dimensions,
 )
 
 
