@@ -10,7 +10,9 @@ import sys
 import textwrap
 import time
 
-from xpar import launch
+import pytest
+
+from xpar import distributed, launch
 
 
 def start(tmp_path, script, *options):
@@ -124,3 +126,23 @@ def is_alive(pid):
             return False
         time.sleep(0.02)
     return True
+
+
+def test_a_report_of_a_process_that_is_killed_meanwhile_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("XSTACK_FAILURE_REPORTS", str(tmp_path))
+    failure = distributed.ProcessFailureError(text="it has died", failed_processes=[1])
+    distributed._report(0, failure)
+    assert launch._failed_processes(tmp_path, set()) == {1}
+
+    class Killed(BaseException):
+        """Ends the process between the two halves of a report."""
+
+    def write_half(path, text):
+        with open(path, "w") as file:
+            file.write(text[:0])
+        raise Killed
+
+    monkeypatch.setattr(distributed.Path, "write_text", write_half)
+    with pytest.raises(Killed):
+        distributed._report(2, failure)
+    assert launch._failed_processes(tmp_path, {2}) == {1, 2}

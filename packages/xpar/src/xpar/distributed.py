@@ -1424,8 +1424,10 @@ def _report(process_id: int, failure: ProcessFailureError) -> None:
     folder = os.environ.get("XSTACK_FAILURE_REPORTS")
     if folder:
         with contextlib.suppress(OSError):
-            text = json.dumps(sorted(failure.failed_processes))
-            Path(folder, str(process_id)).write_text(text)
+            # by its name it is complete, whenever this process is killed and the launcher reads
+            unfinished = Path(folder, f"{process_id}.unfinished")
+            unfinished.write_text(json.dumps(sorted(failure.failed_processes)))
+            unfinished.replace(Path(folder, str(process_id)))
 
 
 def _end_now() -> None:

@@ -586,6 +586,8 @@ def _failed_processes(reports: Path, ended: set[int]) -> set[int]:
     blamed: set[int] = set()
     innocent: set[int] = set()
     for report in reports.iterdir():
+        if report.suffix:  # of a process that was stopped before its report was complete
+            continue
         innocent.add(int(report.name))
         blamed |= set(json.loads(report.read_text()))
     return (blamed | ended) - innocent
