@@ -7,7 +7,6 @@ import functools
 import inspect
 import linecache
 import logging
-import math
 import re
 import string
 import sys
@@ -478,8 +477,10 @@ def breakpoint(
 def _member() -> tuple[tuple[Any, ...], list[Array]]:
     """Return the manual axes of a mesh of several members, and this member's numbers along them."""
     mesh = abstract_mesh_now()
-    axes = () if mesh is None else mesh.manual_axes
-    if math.prod([mesh.shape[name] for name in axes]) < 2:
+    if mesh is None:
+        return (), []
+    axes, sizes = mesh.manual_axes, mesh.shape
+    if all(sizes[name] == 1 for name in axes):
         return (), []
     return axes, [get_primitive("axis_index").bind(axis_name=(name,))[0] for name in axes]
 
@@ -525,7 +526,7 @@ def _print(
     if not unchecked:
         _check_format(fmt, args, kwargs)
 
-    def show(numbers: Sequence[Any], args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    def show(numbers: Sequence[Any], args: Sequence[Any], named: dict[str, Any]) -> None:
         member = _member_text(axes, numbers) if axes else "()"
         text = fmt.format(*args, **(named | {"member": member} if names_member else named))
         if axes and not names_member:
