@@ -345,6 +345,7 @@ def test_pieces_of_derivatives_and_whole_examples_of_batches(capsys):
     jit(vmap(shown))(x)
     assert sorted(capsys.readouterr().out.splitlines()) == ["0.0", "1.0", "2.0", "3.0"]
     shard_map(shown, mesh=place.mesh, in_specs=P("i"), out_specs=P("i"))(x)
-    assert sorted(capsys.readouterr().out.splitlines()) == ["[0. 1.]", "[2. 3.]"]
+    members = ["(i) = (0): [0. 1.]", "(i) = (1): [2. 3.]"]
+    assert sorted(capsys.readouterr().out.splitlines()) == members
     pmap(shown)(np.arange(2, dtype=np.float32))
     assert sorted(capsys.readouterr().out.splitlines()) == ["0.0", "1.0"]
