@@ -96,7 +96,7 @@ def matrix_batch_of_sides(primitive: Callable[[], Primitive]) -> Callable[..., A
         moved = axis.move(sides, dim, at)
         shape = moved.aval.shape
         count = shape[front] * shape[front + 1]
-        joined = table.reshape(move_dim, (*shape[:front], count, *shape[front + 2 :]))
+        joined = table.reshape(moved, (*shape[:front], count, *shape[front + 2 :]))
         (out,) = primitive().bind(*matrices, joined, **params)
         return (table.reshape(out, shape),), (at,)
 
