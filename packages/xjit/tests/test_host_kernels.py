@@ -15,7 +15,7 @@ import pytest
 import xnp
 from xjit import export, jaxlib_gateway as gateway, jit
 from xnp import lax
-from xprim import Primitive, shaped_array, undefined
+from xprim import Primitive, config, shaped_array, undefined
 from xprim.errors import XStackRuntimeError
 from xprim.strict_options import host_kernels
 
@@ -57,6 +57,39 @@ def test_sorts_and_orders_equal_those_of_the_compiler(dtype, shape, axis):
         found = jit(f)(x)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.sampled(every=4, per="dtype")
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u4", "i1", "u2", "?", "f8", "i8"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "k"), [((LONG,), 0, 200), ((LONG,), 0, LONG), ((60, 90), 1, 5),
+                             ((60, 90), 0, 7), ((4, 300, 5), 1, 60)],
+)  # fmt: skip
+def test_the_greatest_elements_are_those_of_the_compiler(dtype, shape, axis, k):
+    x = _values(dtype, shape)
+    if x.dtype.kind == "f":
+        x.flat[::23] = np.negative(np.full((), np.nan, dtype))
+    with config.enable_x64(True):
+        x = xnp.asarray(x)
+
+        def greatest(v):
+            return lax.top_k(v, k, axis=axis)
+
+        assert gateway.HOST_KERNEL in text_of(greatest, x)
+        with host_kernels(False):
+            assert gateway.HOST_KERNEL not in text_of(greatest, x)
+            expected = jit(greatest)(x)
+        for a, b, c in zip(jit(greatest)(x), expected, greatest(x), strict=True):
+            for found in (a, c):
+                np.testing.assert_array_equal(found, b)
+                if b.dtype.kind == "f":
+                    np.testing.assert_array_equal(np.signbit(found), np.signbit(b))
+
+
+def test_few_of_many_floats_are_selected_by_the_compiler():
+    x = xnp.arange(10_000.0)
+    assert gateway.HOST_KERNEL not in text_of(lambda v: lax.top_k(v, 100), x)
+    assert gateway.HOST_KERNEL in text_of(lambda v: lax.top_k(v, 1000), x)
 
 
 def test_small_programs_call_nothing():

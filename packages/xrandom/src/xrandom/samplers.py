@@ -1027,16 +1027,21 @@ def permutation(
     return place(_permute(words, array, axis), out_sharding, "permutation")
 
 
-def _draw_order(words: Any, count: Any) -> Array:
+def _draw_order(words: Any, count: Any, draws: int | None = None) -> Array:
+    """Draw a permutation of the first numbers, or the first of it."""
     numbers = lax.iota(dtypes.python_scalar_dtype(int), count)
-    return draw(_shuffle, (words, numbers), 0)  # type: ignore[no-any-return]
+    return draw(_shuffle, (words, numbers), 0, draws)  # type: ignore[no-any-return]
 
 
-def _permute(words: Any, array: Any, axis: int) -> Array:
-    """Permute an array along an axis, all that stands along the others together."""
+def _permute(words: Any, array: Any, axis: int, draws: int | None = None) -> Array:
+    """Permute an array along an axis, all that stands along the others together.
+
+    Returns:
+      all, or the first where `draws` says how many.
+    """
     if array.ndim == 1:
-        return draw(_shuffle, (words, array), axis)  # type: ignore[no-any-return]
-    return take(array, _draw_order(words, array.shape[axis]), axis)
+        return draw(_shuffle, (words, array), axis, draws)  # type: ignore[no-any-return]
+    return take(array, _draw_order(words, array.shape[axis], draws), axis)
 
 
 def _known_integer(x: Any, array: Any, what: str) -> int:
@@ -1061,15 +1066,31 @@ def _check_axis(axis: int, ndim: int, operation: str) -> int:
 _SORTED_ONCE = 1625  # 3 log n / log 2^32 is 1 at most
 
 
-def _shuffle(words: Any, x: Any, axis: int) -> Array:
-    """Sort by random bits, in as many rounds as make ties unlikely: 3 log n / log 2^32."""
+# The first of an order are selected where they are few of many, as selecting is then the faster.
+_LEAST_TO_SELECT, _ELEMENTS_A_DRAW = 4096, 4
+
+
+def _shuffle(words: Any, x: Any, axis: int, draws: int | None = None) -> Array:
+    """Sort by random bits, in as many rounds as make ties unlikely: 3 log n / log 2^32.
+
+    Returns:
+      all elements, or of a vector the first where `draws` says how many.
+    """
     if isinstance(x.size, SymbolicSize):  # decided once; calls are checked against it
         rounds = 1 if x.size <= _SORTED_ONCE else 2
     else:
         rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
-    for _ in range(rounds):
+    few = None
+    if draws is not None and not isinstance(x.size, SymbolicSize) and x.size >= _LEAST_TO_SELECT:
+        few = draws if draws * _ELEMENTS_A_DRAW <= x.size else None
+    for i in range(rounds):
         words, own = raw_split(words, 2)
-        _, x = lax.sort_key_val(raw_bits(own, 32, x.shape), x, axis)
+        bits = raw_bits(own, 32, x.shape)
+        if few is not None and i == rounds - 1:  # of equal bits both take the first
+            return take(x, lax.top_k(lax.bitwise_not(bits), few)[1], 0)
+        _, x = lax.sort_key_val(bits, x, axis)
+    if draws is not None:
+        x = lax.slice_in_dim(x, 0, draws, axis=axis)
     return x  # type: ignore[no-any-return]
 
 
@@ -1121,8 +1142,8 @@ def choice(
         return lax.full((*array.shape[:axis], *sizes, *rest), 0, array.dtype)
     _check_draws(draws, count, replace)
     if p is None and not replace:
-        order = _permute(words, array, axis) if array.ndim else _draw_order(words, count)
-        result = lax.slice_in_dim(order, 0, draws, axis=axis if array.ndim else 0)
+        result = (_permute(words, array, axis, draws) if array.ndim
+                  else _draw_order(words, count, draws))  # fmt: skip
     else:
         indices = _draw_indices(words, count, sizes, replace, p, mode)
         result = indices if not array.ndim else take(array, indices, axis)
