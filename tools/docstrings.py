@@ -43,7 +43,7 @@ _WHEN = {
     "preferred_element_type": ("TypeError", "`preferred_element_type` names no dtype"),
     "where": ("TypeError", "`where` is not an array"),
     "out": ("TypeError", "`out` is given"),
-    "out_sharding": ("TypeError", "`out_sharding` is no sharding"),
+    "out_sharding": ("TypeError", "`out_sharding` is not a sharding"),
     "axis": ("ValueError", "`axis` is out of bounds"),
     "axes": ("ValueError", "`axes` are out of bounds"),
     "shape": ("ValueError", "a length of `shape` is negative"),

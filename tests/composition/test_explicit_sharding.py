@@ -161,15 +161,15 @@ def test_results_have_types_and_values(name):
 
 
 REFUSED = {
-    "contracted on both sides": (lambda x, u, v: x @ x.T, "matmul: contracted dimensions are"),
-    "other axes": (lambda x, u, v: reshard(u, P("y")) + u, "add: corresponding dimensions are cut"),
-    "one axis twice": (lambda x, u, v: u + u.T, "add: two dimensions of the result would be cut"),
+    "contracted on both sides": (lambda x, u, v: x @ x.T, "matmul: the contracted dimensions"),
+    "other axes": (lambda x, u, v: reshard(u, P("y")) + u, "add: corresponding dimensions are"),
+    "one axis twice": (lambda x, u, v: u + u.T, "add: two dimensions of the result would be"),
     "sorted along": (lambda x, u, v: xnp.sort(u, 0), "sort: the dimension 0 .* must be whole"),
     "summed up along": (lambda x, u, v: xnp.cumsum(u, 0), "cumsum: the dimension 0"),
     "indexed": (lambda x, u, v: u[xnp.array([1, 0])], "gather: the dimension 0 of f32"),
     "updated": (lambda x, u, v: u.at[1].set(0.0), "scatter: the dimension 0 of f32"),
     "cut to what does not divide": (lambda x, u, v: u[:3], "slice: a dimension of size 3 of the"),
-    "merged": (lambda x, u, v: v.reshape(-1), "reshape: an axis would cut dimensions that it"),
+    "merged": (lambda x, u, v: v.reshape(-1), "reshape: an axis would shard dimensions that it"),
 }  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def test_a_primitive_without_a_rule_is_refused_with_the_remedy():
 
     silent = SimpleNamespace(name="windows", rules={"batch": None}, call_like=False)
     aval = spread("x").aval
-    with pytest.raises(ShardingTypeError, match="it does not say how its results are spread") as e:
+    with pytest.raises(ShardingTypeError, match="it does not say how its results are sharded") as e:
         results_of(silent, [aval], {}, [aval])
     assert "auto_axes(f)" in str(e.value)
     with pytest.raises(ShardingTypeError, match="must be whole"):
@@ -403,7 +403,7 @@ def test_a_program_is_traced_and_lowered_for_a_mesh_that_is_not_here():
     assert "f32[64@a,8@b]" in text
     assert "f32[64@a]" in text
     with (
-        pytest.raises(TypeError, match="use_abstract_mesh: this is no AbstractMesh"),
+        pytest.raises(TypeError, match="use_abstract_mesh: this is not an AbstractMesh"),
         use_abstract_mesh(make_mesh((1,), ("x",))),
     ):
         pass

@@ -359,15 +359,15 @@ def _over_mesh():
 WRONG = {
     "an argument of another order": (
         lambda k: k.jit(_double, in_shardings=k.turned)(k.put(X, k.here)),
-        "_double: x lies in another order than it is asked for.",
+        "_double: x has another layout than the one requested.",
     ),
     "the usual order asked for": (
         lambda k: k.jit(_double, in_shardings=k.usual)(k.laid()),
-        "_double: x lies in another order than it is asked for.",
+        "_double: x has another layout than the one requested.",
     ),
     "an array where the compiler chooses": (
         lambda k: k.jit(_double, in_shardings=k.auto)(k.laid()),
-        r"(?s)_double: x lies .*Layout.AUTO.*lower it for ShapeDtypeStruct",
+        r"(?s)_double: x has another layout .*Layout.AUTO.*lower it for ShapeDtypeStruct",
     ),
     "a compiled program of another order": (
         lambda k: k.jit(_double).lower(X).compile()(k.laid()),
@@ -396,13 +396,13 @@ WRONG = {
         lambda k: k.jit(lambda x: x[0], out_shardings=k.turned)(X),
         "out_shardings of result 0: a layout is an order of the dimensions",
     ),
-    "a tree that is no prefix of the result": (
+    "a tree that is not a prefix of the result": (
         lambda k: k.jit(lambda x: (x, x), out_shardings=(k.turned,) * 3)(X),
-        r"jit\(<lambda>\): out_shardings is no tree prefix of the result",
+        r"jit\(<lambda>\): out_shardings is not a tree prefix of the result",
     ),
-    "a tree over a mesh that is no prefix of the result": (
+    "a tree over a mesh that is not a prefix of the result": (
         lambda k: k.jit(lambda x: (x, x), out_shardings=(_over_mesh(),) * 3)(X),
-        r"jit\(<lambda>\): out_shardings is no tree prefix of the result",
+        r"jit\(<lambda>\): out_shardings is not a tree prefix of the result",
     ),
     "another number of arguments": (
         lambda k: k.jit(_double, in_shardings=(k.turned,) * 2)(X),
@@ -425,7 +425,7 @@ def test_results_are_made_on_one_device():
     elsewhere = SingleDeviceSharding(xstack.devices()[1])
     with pytest.raises(ValueError, match="results of a layout are on the device that makes them"):
         jit(_double, in_shardings=ours().here, out_shardings=Format(Layout(COLUMNS), elsewhere))
-    with pytest.raises(ValueError, match="in memory beside that of the devices"):
+    with pytest.raises(ValueError, match="in host memory arrays have NumPy's layout"):
         xstack.device_put(
             X,
             Format(

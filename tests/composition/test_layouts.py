@@ -100,8 +100,8 @@ def test_a_program_over_a_mesh_says_how_they_lie():
 
 WRONG = {
     "a layout alone": (lambda: Format(TURNED), ValueError, "Format: a layout is of an array on"),
-    "no layout": (lambda: Format(3), TypeError, "Format: this is no layout"),
-    "no sharding": (lambda: Format(None, 3), TypeError, "Format: this is no sharding"),
+    "no layout": (lambda: Format(3), TypeError, "Format: this is not a layout"),
+    "no sharding": (lambda: Format(None, 3), TypeError, "Format: this is not a sharding"),
     "tiles": (
         lambda: device_put(X, Format(Layout((0, 1), ((2, 2),)), over())), ValueError,
         r"(?s)device_put: arrays have no tiles.*tiling=\(\(2, 2\),\)",
@@ -115,7 +115,7 @@ WRONG = {
     ),
     "a constraint that is a number": (
         lambda: with_layout_constraint(X, 3), ValueError,
-        "with_layout_constraint: this is no layout",
+        "with_layout_constraint: this is not a layout",
     ),
 }  # fmt: skip
 

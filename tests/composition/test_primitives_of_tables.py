@@ -204,7 +204,7 @@ def test_a_primitive_may_have_the_name_of_any_other():
 
 
 def test_a_name_that_is_no_string_is_refused():
-    with pytest.raises(TypeError, match="Primitive: the name is no string"):
+    with pytest.raises(TypeError, match="Primitive: the name is not a string"):
         Primitive(object())
 
 

@@ -239,7 +239,7 @@ REFUSED = {
     "closed over": (lambda u: shard_map(lambda v: v + u[0, 0], in_specs=P("x"), out_specs=P("x"))(
         device_put(A, P("x"))), "of another type inside"),
     "cut along the same axis": (lambda u: u + reshard(np.ones((8, 8), "f4"), P("x")),
-                                "would cut the result and have it in parts"),
+                                "would both shard the result and leave it"),
     "given to a callback": (lambda u: jit(lambda v: pure_callback(np.sin, v, v))(u),
                             "callback: it would be given parts of a sum"),
     "asked for otherwise": (lambda u: jit(lambda v: v, in_shardings=u.sharding.update(spec=P()))(u),
@@ -258,7 +258,7 @@ def test_what_cannot_keep_parts_says_so(mesh, tmp_path):
     u = jit(product)(*factors())
     with pytest.raises(TypeError, match=r"(?s)save: .* in parts of a sum.*reshard"):
         save(tmp_path / "all", 0, {"u": u})
-    with pytest.raises(ValueError, match="asks for pieces of the whole"):
+    with pytest.raises(ValueError, match="returns pieces of the array"):
         make_array_from_callback(A.shape, NamedSharding(mesh, IN_PARTS), lambda index: A[index])
     with pytest.raises(ValueError, match="the axis 'q' is of type Auto"):
         NamedSharding(make_mesh((2,), ("q",), AxisType.Auto), P(unreduced={"q"}))

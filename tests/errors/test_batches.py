@@ -250,7 +250,7 @@ def shards_of_two_numbers():
 @refused(
     ValueError,
     """
-    ppermute: each target must occur once and lie within the axis of size 2.
+    ppermute: each target must occur once and be within the axis of size 2.
       got       targets [5]
     """,
 )

@@ -121,7 +121,7 @@ def a_holomorphic_gradient_at_a_real_number():
 @refused(
     ArgumentError,
     """
-    grad: argnums=1 asks for argument 1, but the function was called with 1 positional argument.
+    grad: argnums=1 requests argument 1, but the function was called with 1 positional argument.
       hint      keyword arguments cannot be differentiated
     """,
 )
@@ -132,7 +132,7 @@ def a_gradient_with_respect_to_an_argument_that_is_not_there():
 @refused(
     ArgumentError,
     """
-    grad: argnums=0 asks for argument 0, but the function was called with 0 positional arguments.
+    grad: argnums=0 requests argument 0, but the function was called with 0 positional arguments.
       hint      keyword arguments cannot be differentiated
     """,
 )
@@ -381,7 +381,7 @@ def a_checkpoint_policy_that_is_no_function():
 @refused(
     TypeError,
     """
-    checkpoint: save_only_these_names is no policy but makes one.
+    checkpoint: save_only_these_names is not a policy but makes one.
       hint      policy=checkpoint_policies.save_only_these_names(...)
     """,
 )

@@ -140,7 +140,7 @@ def a_mask_of_another_shape():
 @refused(
     IndexTypeError,
     """
-    index: a float is no index.
+    index: a float is not an index.
       expected  ints, slices, None, ..., integer or boolean arrays
     """,
 )
@@ -161,7 +161,7 @@ def an_array_of_floats_as_index():
 @refused(
     IndexTypeError,
     """
-    index: a str is no index.
+    index: a str is not an index.
       expected  ints, slices, None, ..., integer or boolean arrays
     """,
 )
@@ -224,7 +224,7 @@ def a_static_position_out_of_range():
 @refused(
     TypeError,
     """
-    slice: the bounds must lie within the operand.
+    slice: the bounds must be within the operand.
       got       starts (0,), limits (9,) for float32[3]
       expected  0 <= start <= limit <= size in each dimension
     """,

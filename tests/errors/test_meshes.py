@@ -74,7 +74,7 @@ def an_axis_that_the_mesh_does_not_have():
     """
     PartitionSpec: the axis name 'x' occurs twice.
       got       PartitionSpec('x', 'x')
-      expected  each axis of a mesh cuts at most one dimension
+      expected  each axis of a mesh shards at most one dimension
     """,
 )
 def an_axis_twice_in_a_spec():
@@ -121,9 +121,9 @@ def a_spec_longer_than_the_rank():
     ValueError,
     """
     device_put: dimension 1 does not divide evenly over the mesh.
-      got       size 3 of the shape (8, 3), cut along 'x'
+      got       size 3 of the shape (8, 3), sharded along 'x'
       expected  a multiple of 4
-      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and slice the result
     """,
 )
 def a_size_that_does_not_divide():
@@ -147,7 +147,7 @@ def a_spec_without_a_mesh():
     """
     with_sharding_constraint: the axis 'x' is of type Manual inside of shard_map.
       got       PartitionSpec('x')
-      expected  other axes of the mesh: each member has a piece of its own
+      expected  other axes of the mesh: each member has its own piece
     """,
 )
 def a_constraint_along_an_axis_of_members():
@@ -195,9 +195,9 @@ def arrays_on_two_meshes():
     ValueError,
     """
     jit(double): in_shardings of v: dimension 1 does not divide evenly over the mesh.
-      got       size 3 of the shape (8, 3), cut along 'x'
+      got       size 3 of the shape (8, 3), sharded along 'x'
       expected  a multiple of 4
-      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and slice the result
     """,
 )
 def an_argument_that_does_not_divide():
@@ -254,7 +254,7 @@ def a_collective_over_an_axis_that_is_not_bound():
 @refused(
     TypeError,
     """
-    shard_map(<lambda>): types do not say how arguments lie along the axis 'x'.
+    shard_map(<lambda>): types do not say how arguments are sharded along the axis 'x'.
       got       Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
       expected  in_specs, or axes of type Explicit
     """,
@@ -322,7 +322,7 @@ def an_array_of_fewer_shards_than_the_mesh_has():
 @refused(
     ValueError,
     """
-    make_array_from_single_device_arrays: a piece has another type than its sharding asks for.
+    make_array_from_single_device_arrays: a piece has another type than its sharding requires.
       got       float32[3, 3]
       expected  float32[2, 3]
     """,
@@ -336,9 +336,9 @@ def a_shard_of_another_shape():
     ValueError,
     """
     jit(<lambda>): out_shardings of result 0: dimension 0 does not divide evenly over the mesh.
-      got       size 3 of the shape (3, 3), cut along 'x'
+      got       size 3 of the shape (3, 3), sharded along 'x'
       expected  a multiple of 4
-      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and slice the result
     """,
 )
 def a_result_that_does_not_divide():
@@ -361,9 +361,9 @@ def a_constraint_longer_than_the_rank():
     ValueError,
     """
     shard_map(<lambda>): in_specs of v: dimension 1 does not divide evenly over the mesh.
-      got       size 3 of the shape (8, 3), cut along 'x'
+      got       size 3 of the shape (8, 3), sharded along 'x'
       expected  a multiple of 4
-      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and cut the result again
+      hint      pad it by 1: xpar.pad_for_sharding(x, sharding) does, and slice the result
     """,
 )
 def a_piece_that_does_not_divide():
@@ -396,7 +396,7 @@ def a_mesh_with_too_few_names():
 @refused(
     ValueError,
     """
-    Mesh: each axis must have a name of its own.
+    Mesh: each axis must have its own name.
       got       axis_names=('x', 'x')
     """,
 )
@@ -429,7 +429,7 @@ def a_tree_of_specs_that_fits_no_arguments():
 @refused(
     ValueError,
     """
-    ppermute: each target must occur once and lie within the axis of size 4.
+    ppermute: each target must occur once and be within the axis of size 4.
       got       targets [1, 1]
     """,
 )
@@ -531,7 +531,7 @@ def examples_that_do_not_divide():
 @refused(
     ValueError,
     """
-    device_put: the places are no tree prefix of what is put there.
+    device_put: the placements are not a tree prefix of the values.
       got       broadcast: the prefix and the full tree differ: different keys.
                   got       the full tree: a dict without the keys ['b'] and with the \
 additional keys ['a']

@@ -113,9 +113,9 @@ def test_it_is_the_same_under_every_transformation(called: Callable[[], Any]) ->
 
 @pytest.mark.parametrize(("call", "kind", "text"), [
     (lambda: xnp.bartlett(10**12), OutOfMemoryError,
-     "bartlett: out of memory: 8,000,000,000,000 bytes (7.28 TiB) were asked for."),
+     "bartlett: out of memory: 8,000,000,000,000 bytes (7.28 TiB) were requested."),
     (lambda: xnp.array_split(X, 10**12), OutOfMemoryError,
-     "array_split: out of memory: more than there is was asked for."),
+     "array_split: out of memory: more than there is was requested."),
     (lambda: xnp.concatenate([X], axis=10**30), OverflowError,
      "concatenate: Python int too large to convert to C long."),
     (lambda: xnp.frombuffer(bytes(16), count=7), ValueError,

@@ -10,7 +10,7 @@ import xstack
 import xstack.numpy as xnp
 from packages.xjit.tests.new_process import run_in_new_process
 
-ASKED = r"out of memory: 400,000,000,000,000 bytes \(364 TiB\) were asked for\."
+ASKED = r"out of memory: 400,000,000,000,000 bytes \(364 TiB\) were requested\."
 
 
 def test_random_numbers_that_do_not_fit_name_the_sampler():
@@ -74,6 +74,6 @@ def test_the_result_of_a_pmap_that_did_not_fit_raises_wherever_it_is_used():
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_every_way_to_ask_for_too_much_raises_one_class(operation, ask):
-    with pytest.raises(xstack.errors.OutOfMemoryError, match=r"(400,000,000,|asked for)") as caught:
+    with pytest.raises(xstack.errors.OutOfMemoryError, match=r"(400,000,000,|requested)") as caught:
         np.asarray(ask())
     assert "out of memory: " in str(caught.value)

@@ -196,7 +196,7 @@ def test_dropout_has_its_own_calls_and_cudnn_alone_knows_it(oracle_with_cudnn):
 
 @pytest.mark.parametrize(("operand", "keywords", "error", "text"), [
     (Q.astype(np.float32), {}, TypeError, "for float16 or bfloat16, not for float32"),
-    (Q[..., :7], {}, ValueError, "vectors of 7 elements are no multiple of 8 up to 256"),
+    (Q[..., :7], {}, ValueError, "vectors of 7 elements are not a multiple of 8 up to 256"),
     (Q, {"local_window_size": 2}, ValueError, "no window that reaches 2 keys behind a query"),
     (Q, {"scale": xnp.float32(2)}, ValueError, "its scale is a part of the program"),
 ])  # fmt: skip
@@ -217,7 +217,7 @@ LONG = np.ones((1, 128, 2, 64), ml_dtypes.bfloat16)
 REASONS = {
     "for float16 or bfloat16, not for float32": ([LONG.astype(np.float32)] * 3, {}),
     "fewer than 128 queries or keys": ([LONG[:, :64]] * 3, {}),
-    "no multiple of 8 up to 128": ([np.tile(LONG, 4)] * 3, {}),
+    "not a multiple of 8 up to 128": ([np.tile(LONG, 4)] * 3, {}),
     "a bias, a mask or lengths": ([LONG] * 3, {"mask": np.ones((128, 128), bool)}),
     "their numbers differ": ([LONG, np.tile(LONG, (1, 2, 1, 1)), np.tile(LONG, (1, 2, 1, 1))],
                              {"is_causal": True}),

@@ -292,7 +292,8 @@ def test_names_join_the_positions_in_the_order_of_the_arguments():
 def test_a_name_that_no_argument_has_is_refused():
     for fun in (lambda x: x, lambda x, *, power: x):
         with pytest.raises(
-            ValueError, match=r"custom_jvp: nondiff_argnames names 'power', which is no argument"
+            ValueError,
+            match=r"custom_jvp: nondiff_argnames names 'power', which is not an argument",
         ):
             custom_jvp(fun, nondiff_argnames="power")
 

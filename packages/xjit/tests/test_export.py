@@ -264,7 +264,9 @@ def test_classes_of_ones_own_are_stored_under_the_name_they_register():
     with pytest.raises(ValueError, match="how Point is stored"):
         tree_form(xtree.structure(Point(1, 2)))
     register_namedtuple_serialization(Point, serialized_name="test.Point")
-    with pytest.raises(ValueError, match=r"Pair is no pytree node.\n  hint      call register_py"):
+    with pytest.raises(
+        ValueError, match=r"Pair is not a pytree node.\n  hint      call register_py"
+    ):
         register_pytree_node_serialization(
             Pair, serialized_name="test.Pair", serialize_auxdata=str.encode,
             deserialize_auxdata=bytes.decode,

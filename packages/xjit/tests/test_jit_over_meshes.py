@@ -355,12 +355,12 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
         (
             lambda: jit(lambda x, y: (x, y), out_shardings=(None,) * 3)(HOST, HOST),
             ValueError,
-            "out_shardings is no tree prefix of the result",
+            "out_shardings is not a tree prefix of the result",
         ),
         (
             lambda: jit(lambda x: x, in_shardings=(on("x"), "y")),
             TypeError,
-            "in_shardings holds something that is no sharding",
+            "in_shardings holds something that is not a sharding",
         ),
         (
             lambda: jit(lambda x: x, in_shardings=on("x"), device=CPUS[0]),
@@ -380,9 +380,9 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
         (
             lambda: jit(lambda x: (x, x), out_shardings=(on("x"), on("x"), on("x")))(HOST),
             ValueError,
-            r"(?s)out_shardings is no tree prefix of the result",
+            r"(?s)out_shardings is not a tree prefix of the result",
         ),
-        (lambda: with_sharding_constraint(HOST, "x"), TypeError, "this is no sharding"),
+        (lambda: with_sharding_constraint(HOST, "x"), TypeError, "this is not a sharding"),
         (
             lambda: with_sharding_constraint(HOST[:, :3], on(None, "x")),
             ValueError,
@@ -392,7 +392,7 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
             (
                 lambda name=name: jit(lambda x: x, **{name: on(P.UNCONSTRAINED, "x")}),
                 ValueError,
-                f"{name} says how whole arrays lie, and leaves no dimension open",
+                f"{name} must describe whole arrays, without an unconstrained dimension",
             )
             for name in ("in_shardings", "out_shardings")
         ],
@@ -480,9 +480,9 @@ def test_what_wraps_a_compiled_function_says_what_it_gives_itself():
 
 @pytest.mark.parametrize(("change", "error", "text"), [
     (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding="x"), ValueError,
-     "this is no sharding"),
+     "this is not a sharding"),
     (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding=Format(Layout.AUTO)), TypeError,
-     "an array lies in an order that is named"),
+     "a layout is given by name"),
     (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding=Format(Layout((1, 0)), s)).update(
         sharding=s), ValueError, "a layout is there, and a sharding alone is given"),
 ])  # fmt: skip

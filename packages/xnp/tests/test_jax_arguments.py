@@ -42,7 +42,7 @@ def test_out_sharding_takes_none_and_a_place_of_one_device(call, monkeypatch):
 def test_out_sharding_over_several_devices_is_refused(call):
     with pytest.raises(ValueError, match="a sharding over 2 devices cannot be used here"):
         call(_Place(2))
-    with pytest.raises(TypeError, match="out_sharding is no sharding"):
+    with pytest.raises(TypeError, match="out_sharding is not a sharding"):
         call("x")
 
 
@@ -299,7 +299,7 @@ def test_algorithms_that_are_not_here_are_refused():
 
 def test_the_accuracy_of_erfc_is_checked():
     assert float(xnp.lax.erfc(0.0, accuracy=xnp.lax.Tolerance(ulps=4))) == 1
-    with pytest.raises(TypeError, match="erfc: 'high' is no accuracy"):
+    with pytest.raises(TypeError, match="erfc: 'high' is not an accuracy"):
         xnp.lax.erfc(0.0, accuracy="high")
 
 

@@ -168,7 +168,7 @@ def _outlived():
         (lambda: _ended()[...], ValueError, "used after freeze"),
         (lambda: refs.free_ref(_ended()), ValueError, "used after freeze"),
         (lambda: _outlived()[...], ValueError, "outside of the function that made it"),
-        (lambda: xnp.sin(new_ref(1.0)), TypeError, "a reference is no array"),
+        (lambda: xnp.sin(new_ref(1.0)), TypeError, "a reference is not an array"),
         (lambda: np.asarray(new_ref(1.0)), TypeError, r"ref\[...\] is its value"),
         (lambda: new_ref([1, 2]), TypeError, "a list is not an array"),
         (lambda: new_ref(1.0, pin=True), ValueError, "memory of their device"),
@@ -229,7 +229,9 @@ def test_each_thread_traces_for_itself():
     ],
 )  # fmt: skip
 def test_a_reference_is_no_operand_and_says_how_its_value_is_read(use):
-    with pytest.raises(TypeError, match=r"(?s)a reference is no array.*ref\[\.\.\.\] is its value"):
+    with pytest.raises(
+        TypeError, match=r"(?s)a reference is not an array.*ref\[\.\.\.\] is its value"
+    ):
         use(new_ref(xnp.zeros(3)))
 
 

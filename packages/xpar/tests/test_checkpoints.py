@@ -225,7 +225,7 @@ def test_wrong_requests_are_refused(tmp_path):
     with pytest.raises(ValueError) as caught:
         checkpoints.restore(tmp_path, {"v": 0})
     assert "not saved: ['v']" in str(caught.value)
-    assert "saved, and not asked for: ['w']" in str(caught.value)
+    assert "saved, but not requested: ['w']" in str(caught.value)
     with pytest.raises(ValueError, match=r"expected  float32\[3\]"):
         checkpoints.restore(tmp_path, {"w": np.ones(4, np.float32)})
     with pytest.raises(TypeError, match="a traced value has no elements"):

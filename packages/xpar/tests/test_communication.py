@@ -127,5 +127,5 @@ def test_padding_makes_every_dimension_divide(mesh):
     assert (np.asarray(padded)[5] == -1).all()
     assert device_put(padded, where).sharding == where
     assert pad_for_sharding(xnp.ones((4, 4)), where).shape == (4, 4)
-    with pytest.raises(TypeError, match="pad_for_sharding: this is no sharding"):
+    with pytest.raises(TypeError, match="pad_for_sharding: this is not a sharding"):
         pad_for_sharding(x, "x")

@@ -203,7 +203,7 @@ def test_a_port_that_is_taken_is_said_by_process_0():
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":12", "host:0", "host:65536", "host:x"])
 def test_an_address_is_a_host_with_a_port(address):
-    with pytest.raises(ValueError, match=r"is no host with a port|is not known"):
+    with pytest.raises(ValueError, match=r"is not a host with a port|is not known"):
         distributed.initialize(address, 2, 1)
 
 
@@ -212,15 +212,15 @@ def test_arguments_are_checked():
     for change, text in (
         ({"process_id": 2}, "process_id=2, num_processes=2"),
         ({"process_id": -1}, "process_id=-1"),
-        ({"initialization_timeout": 0}, "initialization_timeout is no number of seconds"),
-        ({"heartbeat_timeout_seconds": 1.5}, "heartbeat_timeout_seconds is no number"),
+        ({"initialization_timeout": 0}, "initialization_timeout is not a number of seconds"),
+        ({"heartbeat_timeout_seconds": 1.5}, "heartbeat_timeout_seconds is not a number"),
         ({"cluster_detection_method": "x", "process_id": None}, "cluster_detection_method 'x'"),
         ({"process_id": None}, "process_id is not known."),
     ):
         with pytest.raises(ValueError) as caught:
             distributed.initialize(**given | change)
         assert text in str(caught.value)
-    with pytest.raises(TypeError, match="process_id is no integer"):
+    with pytest.raises(TypeError, match="process_id is not an integer"):
         distributed.initialize(**given | {"process_id": True})
     with pytest.raises(RuntimeError, match="was not started by slurm"):
         distributed.initialize(

@@ -111,7 +111,7 @@ def test_signals_are_passed_on(tmp_path):
 
 
 def test_wrong_command_lines_are_refused(tmp_path):
-    for options, text in ((("-n", "0"), "'0' is no positive number"), ((), "required: -n")):
+    for options, text in ((("-n", "0"), "'0' is not a positive number"), ((), "required: -n")):
         launcher = start(tmp_path, "", *options)
         assert text in launcher.communicate(timeout=60)[1]
         assert launcher.returncode == 2

@@ -177,7 +177,7 @@ def test_a_sharding_over_the_abstract_mesh_in_context_has_the_devices_of_the_con
 @pytest.mark.parametrize("other", [3, AbstractMesh((2,), ("x",))])
 @pytest.mark.parametrize("error", [TypeError, ValueError])
 def test_what_is_no_mesh_of_devices_cannot_be_set(other, error):
-    with pytest.raises(error, match="set_mesh: this is no mesh"):
+    with pytest.raises(error, match="set_mesh: this is not a mesh"):
         set_mesh(other)
 
 

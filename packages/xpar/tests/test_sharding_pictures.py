@@ -209,7 +209,7 @@ def test_a_notebook_shows_the_drawing(monkeypatch, capsys):
 
 
 def test_what_cannot_be_drawn_says_why():
-    with pytest.raises(TypeError, match="this is no sharding"):
+    with pytest.raises(TypeError, match="this is not a sharding"):
         visualize_sharding((8,), "x")
     with pytest.raises(ValueError, match="visualize_sharding: dimension 0 does not divide"):
         visualize_sharding((3,), on("x"))
@@ -227,7 +227,7 @@ def test_a_picture_is_svg_in_notebooks_and_files_and_text_elsewhere(tmp_path):
     assert (tmp_path / "picture.svg").read_text() == picture.svg()
     assert str(picture).count("CPU") == 8
     assert str(sharding_picture((8, 4), on("x"))).count("CPU 0,1") == 1
-    with pytest.raises(TypeError, match="sharding_picture: this is no sharding"):
+    with pytest.raises(TypeError, match="sharding_picture: this is not a sharding"):
         jit(sharding_picture)(np.ones(4))
     with pytest.raises(ValueError, match="does not divide evenly"):
         sharding_picture((3,), on("x"))

@@ -97,7 +97,7 @@ def test_shape_dtype_struct_is_a_value():
     assert repr(weak).endswith("weak_type=True, sharding=somewhere)")
     with pytest.raises(TypeError, match="unknown attribute 'colour'"):
         s.update(colour=1)
-    with pytest.raises(ValueError, match=r"(?s)this is no sharding.*got +'somewhere'"):
+    with pytest.raises(ValueError, match=r"(?s)this is not a sharding.*got +'somewhere'"):
         s.update(sharding="somewhere")
     with pytest.raises(TypeError, match="len: a 0-d ShapeDtypeStruct has no length"):
         len(ShapeDtypeStruct((), "int32"))

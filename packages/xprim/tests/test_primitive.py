@@ -46,7 +46,7 @@ def test_a_forgotten_rule_is_an_error_at_definition():
 
 def test_a_name_that_is_no_string_is_refused():
     before = [p.name for p in primitives()]
-    with pytest.raises(TypeError, match="Primitive: the name is no string"):
+    with pytest.raises(TypeError, match="Primitive: the name is not a string"):
         Primitive(3, shape=NONE, **RULES)
     assert [p.name for p in primitives()] == before
 

@@ -186,9 +186,9 @@ def test_a_module_that_is_not_here_says_what_there_is_instead():
         f"jax.experimental.pallas.tpu.BlockSpec: {kernels}",
         f"jax.experimental.pallas.tpu.BlockSpec.index_map: {kernels}",
         "jax.lib: this module of JAX is not part of xstack.",
-        "import jax.experimental.odes: xstack has no such module.",
+        "import jax.experimental.odes: xstack does not have this module.",
         "jax.experimental.rnn: this module of JAX is not part of xstack.",
-        "import jax.foo: xstack has no such module.",
+        "import jax.foo: xstack does not have this module.",
     ], result.stderr
     assert lines[11] == "  hint      did you mean jax.experimental.ode?"
     assert lines[13] == "  hint      jax.lax.scan over a cell, which XLA compiles"

@@ -183,7 +183,7 @@ def test_an_error_about_a_submodule_says_that_it_is_one(package):
         shapes.solid  # noqa: B018
     assert str(caught.value) == (
         "module 'shapes' has no attribute 'solid'.\n"
-        "  hint      it is a module of its own: import shapes.solid"
+        "  hint      it is a separate module: import shapes.solid"
     )
 
 

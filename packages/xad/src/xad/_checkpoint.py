@@ -1230,7 +1230,7 @@ def _check_policy(policy: Any) -> None:
         ))  # fmt: skip
     if policy in POLICY_MAKERS:
         raise TypeError(message(
-            "checkpoint", f"{policy.__name__} is no policy but makes one.",
+            "checkpoint", f"{policy.__name__} is not a policy but makes one.",
             hint=f"policy=checkpoint_policies.{policy.__name__}(...)",
         ))  # fmt: skip
 

@@ -397,9 +397,9 @@ class PullBack(_LinearFunction):
             where = path_of(signature.in_tree, signature.references[0], " at ")
             raise ValueError(message(
                 f"{signature.operation}",
-                f"the primal{where} is a reference, whose cotangent lies in a reference, too.",
+                f"the primal{where} is a reference, whose cotangent is held by a reference, too.",
                 expected="pull_back.with_refs(...)(cotangent), with a reference there",
-                hint="GradValue() asks for the cotangent of an array among the results",
+                hint="GradValue() requests the cotangent of an array among the results",
             ))  # fmt: skip
         found: tuple[Any, ...] = xtree.unflatten(
             signature.in_tree, self._pull_back(cotangents[0], ())

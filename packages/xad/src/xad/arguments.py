@@ -117,7 +117,7 @@ def refuse_references(leaves: Sequence[Any], tree: Any, operation: str) -> None:
         if isinstance(x, BaseRef):
             raise TypeError(message(
                 operation, f"it cannot differentiate with respect to a {x.kind}"
-                f"{path_of(tree, i, ' at ')}: its cotangent lies in a {x.kind}, too.",
+                f"{path_of(tree, i, ' at ')}: its cotangent is held by a {x.kind}, too.",
                 got=f"a {x.kind} of {x.aval.str_long()}",
                 hint="vjp(f, ref)[1].with_refs(cotangent_ref) takes one; arguments that argnums "
                 "leaves out\nmay be references",
@@ -353,7 +353,7 @@ def normalized_argnums(
     for i in given:
         if not -count <= i < count:
             raise ArgumentError(message(
-                operation, f"argnums={argnums} asks for argument {i}, but the function was called "
+                operation, f"argnums={argnums} requests argument {i}, but the function was called "
                 f"with {count} positional argument{'s' if count != 1 else ''}.",
                 hint="keyword arguments cannot be differentiated",
             ))  # fmt: skip

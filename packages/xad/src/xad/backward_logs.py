@@ -203,7 +203,7 @@ class LogTrace(Trace):
         if twice:
             raise ValueError(message(
                 "with_logs", f"{twice[0]!r} is logged twice in a backward pass.",
-                hint="let each call of a rule log under a name of its own",
+                hint="let each call of a rule log under its own name",
             ))  # fmt: skip
         self.logs |= logs
 

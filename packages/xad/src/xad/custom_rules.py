@@ -392,9 +392,9 @@ def nondiff_positions(
     for name in names:
         if name not in by_position:
             raise ValueError(message(
-                operation, f"nondiff_argnames names {name!r}, which is no argument that "
+                operation, f"nondiff_argnames names {name!r}, which is not an argument that "
                 f"{name_of(fun)} takes by position.",
-                expected=f"one of {', '.join(by_position) or 'none: it has no such argument'}",
+                expected=f"one of {', '.join(by_position) or 'none: it does not have this argument'}",
             ))  # fmt: skip
     numbers = {i % len(parameters) for i in argnums} | {by_position.index(n) for n in names}
     return tuple(sorted(numbers))
@@ -1105,7 +1105,7 @@ def _check_accums(with_accums: Any, has_others: bool) -> None:
     for kind in xtree.leaves(with_accums):
         if kind is not _accumulators.ValAccum:
             raise TypeError(message(
-                "custom_gradient", "with_accums has a leaf that is no ValAccum.", got=repr(kind),
+                "custom_gradient", "with_accums has a leaf that is not a ValAccum.", got=repr(kind),
                 hint="pull_back.with_refs adds the sum of a ValAccum to a reference",
             ))  # fmt: skip
 

@@ -191,7 +191,7 @@ def template_of(program: ClosedJaxpr) -> EquationTemplate:
       Refusal: where it needs more than its operands; see `EquationTemplate.fits`.
     """
     if not EquationTemplate.fits(program):
-        raise Refusal("a program with calls, effects, arrays or meshes is no template")
+        raise Refusal("a program with calls, effects, arrays or meshes is not a template")
     return EquationTemplate(program)
 
 

@@ -181,7 +181,7 @@ class Rows:
     def row(self, k: int) -> Sequence[Term]:
         """Return the terms of order k."""
         while len(self.known) <= k:
-            assert self._make is not None, "no operation asks for more than its operands have"
+            assert self._make is not None, "no operation needs more than its operands have"
             with use_trace(self._trace.parent):  # type: ignore[arg-type]
                 self.known.append(self._make(len(self.known)))
         return self.known[k]

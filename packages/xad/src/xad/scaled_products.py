@@ -91,7 +91,7 @@ def get_scaled_dot_general_config(
         whole = None
     else:
         raise ValueError(message(
-            what, f"{mode} has no scale for the whole array: those of its blocks are of any size.",
+            what, f"{mode} has no scale for the whole array: those of its blocks are unbounded.",
             expected="global_scale=None",
         ))  # fmt: skip
     return BlockScaleConfig(mode, *_FORMATS[mode], whole, infer_only=False)

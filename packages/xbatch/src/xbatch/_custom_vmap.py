@@ -172,7 +172,7 @@ def _no_rule(fun: Callable[..., Any]) -> MissingRuleError:
 def _captures_mapped(fun: Callable[..., Any]) -> ValueError:
     return ValueError(message(
         "vmap", f"the custom_vmap function {name_of(fun)} closes over a value of the batch, which "
-        "its rule would not be told of.", hint="pass the value as an argument",
+        "its rule would not receive.", hint="pass the value as an argument",
     ))  # fmt: skip
 
 

@@ -344,7 +344,7 @@ def not_in_chunks() -> ValueError:
 def examples_cut_otherwise(part: Any, other: Any) -> ValueError:
     """Return the error for arguments whose examples are cut along different axes of a mesh."""
     return _wrong(
-        ValueError, "the axes of the examples are cut along different axes of a mesh.",
+        ValueError, "the axes of the examples are sharded along different axes of a mesh.",
         got=f"{part!r} and {other!r}", hint="reshard(x, P(...)) makes the arguments agree",
     )  # fmt: skip
 
@@ -352,8 +352,8 @@ def examples_cut_otherwise(part: Any, other: Any) -> ValueError:
 def examples_cut_already(mesh_axes: Any, part: Any) -> ValueError:
     """Return the error for `spmd_axis_name` beside examples that explicit axes cut."""
     return _wrong(
-        ValueError, "the types of the arguments say how the examples are cut, and so does "
-        "spmd_axis_name.", got=f"{part!r} and spmd_axis_name={mesh_axes!r}",
+        ValueError, "the types of the arguments and spmd_axis_name both say how the examples "
+        "are sharded.", got=f"{part!r} and spmd_axis_name={mesh_axes!r}",
         hint="leave spmd_axis_name out",
     )  # fmt: skip
 
@@ -364,7 +364,7 @@ def no_such_argument(name: str, known: Sequence[str]) -> ValueError:
     close = difflib.get_close_matches(name, known, 1)
     return _wrong(
         ValueError,
-        f"in_axes names {name}, which is no argument and no part of one.",
+        f"in_axes names {name}, which is not an argument or a part of one.",
         expected=f"one of {', '.join(shown)}, or what one of them begins with",
         hint=f"perhaps {close[0]}" if close else "",
     )

@@ -113,7 +113,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """
     if not isinstance(compiled, Compiled):
         raise TypeError(message(
-            "serialize", "this is no compiled program.", got=described(compiled),
+            "serialize", "this is not a compiled program.", got=described(compiled),
             expected="what jit(f).lower(...).compile() returns",
         ))  # fmt: skip
     parts = compiled.parts()
@@ -154,7 +154,7 @@ def deserialize_and_load(
     """
     if not serialized.startswith(_MARK):
         raise ValueError(message(
-            "deserialize_and_load", "these bytes are no compiled program.",
+            "deserialize_and_load", "these bytes are not a compiled program.",
             got=f"{len(serialized)} bytes that begin with {bytes(serialized[:12])!r}",
             expected="what serialize(compiled) returned",
         ))  # fmt: skip

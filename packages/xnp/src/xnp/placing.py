@@ -63,7 +63,7 @@ def place(x: Array, sharding: Any, operation: str) -> Array:
     devices = getattr(sharding, "device_set", None)
     if devices is None:
         raise TypeError(message(
-            operation, "out_sharding is no sharding.", got=f"{sharding!r}",
+            operation, "out_sharding is not a sharding.", got=f"{sharding!r}",
             expected="None, a PartitionSpec, a NamedSharding or a SingleDeviceSharding",
         ))  # fmt: skip
     if len(devices) != 1:

@@ -85,7 +85,7 @@ class Ref(_Methods, BaseRef):
     dtype = property(lambda self: self.aval.dtype, doc="The dtype of its value.")
     ndim = property(lambda self: self.aval.ndim, doc="How many dimensions its value has.")
     size = property(lambda self: self.aval.size, doc="How many elements its value has.")
-    sharding = property(lambda self: self.value().sharding, doc="Where its value lies.")
+    sharding = property(lambda self: self.value().sharding, doc="The sharding of its value.")
 
     @property
     def at(self) -> _Views:
@@ -155,7 +155,7 @@ class Ref(_Methods, BaseRef):
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise _RefAsArrayError(message(
-            "Ref", "a reference is no array.", got=f"a Ref of {self.aval.str_long()}",
+            "Ref", "a reference is not an array.", got=f"a Ref of {self.aval.str_long()}",
             hint="ref[...] is its value",
         ))  # fmt: skip
 
@@ -346,7 +346,7 @@ def _check(ref: Any, operation: str) -> Any:
 def _check_place(operation: str, memory_space: Any, pin: bool) -> None:
     require(
         memory_space is None and not pin, operation,
-        "references lie in the memory of their device.",
+        "references are in the memory of their device.",
         got={"memory_space": memory_space, "pin": pin}, expected="memory_space=None, pin=False",
     )  # fmt: skip
 
@@ -377,7 +377,7 @@ def _check_bounds(ref: Ref, index: Index) -> None:
 
 def _refuse(ref: Ref, *_: Any) -> NoReturn:
     raise _RefAsArrayError(message(
-        "Ref", "a reference is no array, so it is no operand.",
+        "Ref", "a reference is not an array, so it cannot be an operand.",
         got=f"a Ref of {ref.aval.str_long()}",
         hint="ref[...] is its value, and ref[...] += x changes it",
     ))  # fmt: skip

@@ -349,9 +349,9 @@ class _Replica(FlatFunction):
         axis = self.axes[number]
         if axis is None:
             raise ValueError(message(
-                f"pmap({self.calls.name})", "a reference is written of which all have the whole.",
+                f"pmap({self.calls.name})", "a reference is written that all members share.",
                 got=f"the argument {self.arguments.names()[number]}, with in_axes=None",
-                hint="map it along an axis, so that each has a part of its own",
+                hint="map it along an axis, so that each has its own part",
             ))  # fmt: skip
         return axis
 
@@ -457,6 +457,6 @@ def _hashable(axes: Any) -> Any:
 def _within(axis: int, ndim: int, name: str, what: str) -> int:
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"pmap({name}): {what} asks for axis {axis} of an array with {ndim} dimensions."
+            f"pmap({name}): {what} requests axis {axis} of an array with {ndim} dimensions."
         )
     return axis % ndim

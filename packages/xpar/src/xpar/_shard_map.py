@@ -99,7 +99,7 @@ class MemberValues:
             return None
         shown = "\n".join([f"{place}: {block}" for place, block in self._shown(blocks, axes)])
         raise ValueError(message(
-            "shard_map", "one value is asked for, and members hold values of their own.",
+            "shard_map", "one value is required, but each member holds its own.",
             got=f"{x.aval.str_long()}\n{shown}",
             hint="psum, pmax or all_gather make one of them; xnp.where chooses for each member",
         ))  # fmt: skip
@@ -385,7 +385,7 @@ class BlockSpec(NamedTuple):
         return self._replace(spec=self.spec.update(unreduced=frozenset()), last=axes)
 
     def batched(self, along: tuple[Any, ...] = ()) -> BlockSpec:
-        """Return how a value lies that gets a batch dimension in front, cut along these axes."""
+        """Return the spec of a value that gets a batch dimension in front, along these axes."""
         dim = None if self.dim is None else self.dim + 1
         return BlockSpec(self.spec.update(partitions=(along or None, *self.spec)), dim, self.axes)
 
@@ -1109,9 +1109,9 @@ def _check_specs(what: str, specs: Any) -> None:
         return
     for leaf in xtree.leaves(specs, is_leaf=_is_spec):
         require(
-            _is_spec(leaf), "shard_map", "{} holds something that is no partition spec.", what,
+            _is_spec(leaf), "shard_map", "{} holds something that is not a partition spec.", what,
             got=leaf,
-            hint="P('x') cuts the first dimension along the axis x, P() gives all the whole",
+            hint="P('x') shards the first dimension along the axis x, P() replicates",
             error=TypeError,
         )  # fmt: skip
         require(
@@ -1172,7 +1172,7 @@ def _specs_in_types(
     unknown = [axis for axis in manual if axis not in mesh.explicit_axes]
     if unknown:
         raise TypeError(message(
-            f"shard_map({name})", f"types do not say how arguments lie along the axis "
+            f"shard_map({name})", f"types do not say how arguments are sharded along the axis "
             f"{unknown[0]!r}.", got=repr(mesh), expected="in_specs, or axes of type Explicit",
         ))  # fmt: skip
     specs = [PartitionSpec() if a.type_sharding is None else a.type_sharding.spec for a in avals]
@@ -1208,7 +1208,7 @@ def _lays(
         found = xtree.broadcast_prefix(specs, template, is_leaf=_is_spec)
     except (ValueError, TypeError) as error:
         raise ValueError(message(
-            operation, f"{names[0].split()[0] if names else 'a spec'} is no tree prefix of its "
+            operation, f"{names[0].split()[0] if names else 'a spec'} is not a tree prefix of its "
             "values.", got=str(error),
         )) from None  # fmt: skip
     lays = []
@@ -1256,7 +1256,7 @@ def _check_varying(
                 "and its spec does not say so.",
                 got=f"out_specs {out_lays[i].spec} for {out.str_long()} on each device",
                 hint=f"psum over {axis!r} adds the parts up;\n"
-                f"P(..., unreduced={{{axis!r}}}) hands them on",
+                f"P(..., unreduced={{{axis!r}}}) passes them on",
             ))  # fmt: skip
     for i, axis in collectives.alike_in_parts(closed, [x.spec.unreduced for x in out_lays]):
         raise ValueError(message(

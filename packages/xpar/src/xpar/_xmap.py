@@ -350,7 +350,7 @@ def _of_each_leaf(axes: PyTree, args: tuple[Any, ...]) -> list[Positions]:
         return xtree.broadcast_prefix(axes, args, is_leaf=_is_positions)
     except (ValueError, TypeError) as error:
         raise ValueError(message(
-            "xmap", "in_axes is no tree prefix of the arguments.", got=str(error),
+            "xmap", "in_axes is not a tree prefix of the arguments.", got=str(error),
         )) from None  # fmt: skip
 
 

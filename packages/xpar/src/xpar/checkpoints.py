@@ -463,7 +463,7 @@ def restore(directory: Any, like: Any, *, step: int | None = None) -> Any:
         raise ValueError(message(
             "restore", "the tree has other names than the one that was saved.",
             got=_some(wanted.keys() - reader.arrays.keys(), "not saved"),
-            expected=_some(reader.arrays.keys() - wanted.keys(), "saved, and not asked for")
+            expected=_some(reader.arrays.keys() - wanted.keys(), "saved, but not requested")
             or "the names that were saved",
         ))  # fmt: skip
     found = [_restore(reader, name, leaf) for name, leaf in wanted.items()]
@@ -516,7 +516,7 @@ class CheckpointManager:
                 continue
             require(
                 isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0,
-                "CheckpointManager", "{} is no positive integer.", name, got=value,
+                "CheckpointManager", "{} is not a positive integer.", name, got=value,
             )  # fmt: skip
         self.directory = directory
         self.save_interval_steps = save_interval_steps
@@ -595,7 +595,7 @@ def _array(name: str, leaf: Any) -> ConcreteArray:
         raise TypeError(message("save", "a traced value has no elements.", got=f"x{name}"))
     if dtypes.is_extended(x.dtype):
         raise TypeError(message(
-            "save", "keys of random numbers are no numbers.", got=f"x{name}: {x.dtype}",
+            "save", "random keys are not numbers.", got=f"x{name}: {x.dtype}",
             hint="save random.key_data(key), and wrap_key_data what is restored",
         ))  # fmt: skip
     assert isinstance(x, ConcreteArray)

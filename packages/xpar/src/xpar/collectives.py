@@ -1432,7 +1432,7 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
     for what, members in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(members)) != len(members) or any(not 0 <= m < size for m in members):
             raise ValueError(message(
-                "ppermute", f"each {what} must occur once and lie within the axis of size {size}.",
+                "ppermute", f"each {what} must occur once and be within the axis of size {size}.",
                 got=f"{what}s {members}",
             ))  # fmt: skip
 
@@ -1525,7 +1525,7 @@ def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
     name = _one_name("pbroadcast", axis_name)
     size = total_size(name, "pbroadcast")
     require(
-        0 <= source < size, "pbroadcast", "the source must lie within the axis of size {}.", size,
+        0 <= source < size, "pbroadcast", "the source must be within the axis of size {}.", size,
         got=source,
     )  # fmt: skip
     return xtree.map(

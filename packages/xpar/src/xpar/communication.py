@@ -167,7 +167,7 @@ def pad_for_sharding(x: Any, sharding: Any, value: Any = 0) -> Array:
     array = as_array(x, what=operation)
     where = resolve(sharding, operation)
     require(
-        isinstance(where, Sharding), operation, "this is no sharding.", got=sharding,
+        isinstance(where, Sharding), operation, "this is not a sharding.", got=sharding,
         error=TypeError,
     )  # fmt: skip
     where.check_rank(array.shape, operation)

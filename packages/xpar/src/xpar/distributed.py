@@ -260,7 +260,7 @@ def split_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     require(
         host and colon and port.isdecimal() and port.isascii() and 0 < int(port) < 1 << 16,
-        "initialize", "the coordinator's address is no host with a port.",
+        "initialize", "the coordinator's address is not a host with a port.",
         got={"coordinator_address": address}, expected="as in '127.0.0.1:1234'",
     )  # fmt: skip
     return host.removeprefix("[").removesuffix("]"), int(port)
@@ -1126,7 +1126,7 @@ def initialize(
         if gateway.has_clients():
             raise RuntimeError(message(
                 "initialize", "devices are in use already.",
-                hint="call it before the first array is made and before devices() is asked",
+                hint="call it before the first array is made and before devices() is called",
             ))  # fmt: skip
         _join(job, coordinator_bind_address, timeouts)
 
@@ -1313,7 +1313,7 @@ def _complete(job: Job, method: str | None) -> Job:
     for name, value in (("num_processes", count), ("process_id", number)):
         require(
             not isinstance(value, bool) and isinstance(value, int), "initialize",
-            "{} is no integer.", name, got=value, error=TypeError,
+            "{} is not an integer.", name, got=value, error=TypeError,
         )  # fmt: skip
     assert count is not None and number is not None and job.coordinator_address is not None
     require(
@@ -1329,7 +1329,7 @@ def _check_timeouts(timeouts: tuple[int, int, int]) -> None:
     for name, value in zip(names, timeouts, strict=True):
         require(
             not isinstance(value, bool) and isinstance(value, int) and value >= 1, "initialize",
-            "{} is no number of seconds.", name, got=value, expected="a positive integer",
+            "{} is not a number of seconds.", name, got=value, expected="a positive integer",
         )  # fmt: skip
 
 

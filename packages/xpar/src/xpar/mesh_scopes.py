@@ -108,7 +108,7 @@ class set_mesh:  # noqa: N801 - used as a function
 
     def __init__(self, mesh: Mesh | None) -> None:
         require(
-            mesh is None or isinstance(mesh, Mesh), "set_mesh", "this is no mesh.", got=mesh,
+            mesh is None or isinstance(mesh, Mesh), "set_mesh", "this is not a mesh.", got=mesh,
             hint="make_mesh((4, 2), ('x', 'y')) makes one", error=ArgumentError,
         )  # fmt: skip
         require(
@@ -294,7 +294,8 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
       float32[8@x,2]
     """
     require(
-        isinstance(mesh, AbstractMesh), "use_abstract_mesh", "this is no AbstractMesh.", got=mesh,
+        isinstance(mesh, AbstractMesh), "use_abstract_mesh", "this is not an AbstractMesh.",
+        got=mesh,
         hint="mesh.abstract_mesh is that of a Mesh", error=TypeError,
     )  # fmt: skip
     with meshes.current_abstract_mesh(mesh):

@@ -101,7 +101,7 @@ def process_allgather(in_tree: PyTree, tiled: bool = False) -> PyTree:
         if _is_spread(x):
             if not tiled:
                 raise ValueError(message(
-                    "process_allgather", "an array over several processes is whole already.",
+                    "process_allgather", "an array over several processes is global already.",
                     got=f"{x.aval.str_long()} with tiled=False", expected="tiled=True",
                 ))  # fmt: skip
             return np.asarray(_whole(x))
@@ -223,7 +223,7 @@ def global_array_to_host_local_array(
       The tree with arrays over the devices of this process.
 
     Raises:
-      ValueError: a spec is None, or the devices of this process are no block of the mesh.
+      ValueError: a spec is None, or the devices of this process are not a block of the mesh.
     """
 
     def localized(x: Any, spec: Any) -> Any:
@@ -267,7 +267,7 @@ def _local_mesh(mesh: Mesh) -> Mesh:
     block = tuple([slice(a, b + 1) for a, b in zip(places.min(0), places.max(0), strict=True)])
     require(
         here[block].all(), "global_array_to_host_local_array",
-        "the devices of this process are no block of the mesh.", got=mesh,
+        "the devices of this process are not a block of the mesh.", got=mesh,
         hint="x.addressable_shards has the pieces of this process",
     )  # fmt: skip
     return Mesh(mesh.devices[block], mesh.axis_names, mesh.axis_types)

@@ -193,7 +193,7 @@ def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPictur
         x, sharding = array.shape, getattr(array, "sharding", None)
     found = resolve(sharding, "sharding_picture")
     require(
-        isinstance(found, Sharding), "sharding_picture", "this is no sharding.", got=sharding,
+        isinstance(found, Sharding), "sharding_picture", "this is not a sharding.", got=sharding,
         error=TypeError,
     )  # fmt: skip
     found.check_shape(tuple(x), "sharding_picture")
@@ -259,7 +259,7 @@ def visualize_sharding(
     """
     found = resolve(sharding, "visualize_sharding")
     require(
-        isinstance(found, Sharding), "visualize_sharding", "this is no sharding.", got=sharding,
+        isinstance(found, Sharding), "visualize_sharding", "this is not a sharding.", got=sharding,
         error=TypeError,
     )  # fmt: skip
     found.check_shape(tuple(shape), "visualize_sharding")

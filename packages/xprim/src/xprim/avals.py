@@ -663,13 +663,13 @@ def _check_place(place: Any, layout: Any) -> None:
     kind = type(place)
     if layout is None and not hasattr(kind, "device_set") and not hasattr(kind, "partitions"):
         raise ValueError(message(
-            "ShapeDtypeStruct", "this is no sharding.", got=repr(place),
+            "ShapeDtypeStruct", "this is not a sharding.", got=repr(place),
             expected="a sharding, a partition spec, or a format",
         ))  # fmt: skip
     order = None if layout is None else layout.layout
     if order is not None and not hasattr(order, "major_to_minor"):
         raise TypeError(message(
-            "ShapeDtypeStruct", "an array lies in an order that is named.", got=repr(place),
+            "ShapeDtypeStruct", "a layout is given by name.", got=repr(place),
             expected="Format(Layout(major_to_minor), sharding)",
             hint="Layout.AUTO is for the arguments and results of jit",
         ))  # fmt: skip

@@ -711,7 +711,7 @@ explain_cache_misses = _flag(
 traceback_filtering = _choice(
     "traceback_filtering",
     ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
-    "How the frames of the library are kept out of tracebacks.",
+    "How the frames of the library are removed from tracebacks.",
     in_cache_key=False,
 )
 

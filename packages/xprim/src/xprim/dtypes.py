@@ -406,7 +406,7 @@ def scalar_type_of(x: DTypeLike | bool | int | float | complex) -> type:
     its_dtype = dtype(x)
     kind = python_type_of(its_dtype)
     if kind is None:
-        problem = f"elements of {its_dtype} are no Python scalars."
+        problem = f"elements of {its_dtype} are not Python scalars."
         raise TypeError(message("scalar_type_of", problem, got=type(x).__name__))
     return kind
 

@@ -45,7 +45,7 @@ def out_of_memory(
     size = in_bytes(nbytes) if isinstance(nbytes, int) else nbytes
     asked = "more than there is was" if size is None else f"{size} were"
     return OutOfMemoryError(
-        message(operation, f"out of memory: {asked} asked for.", got=got, hint=hint)
+        message(operation, f"out of memory: {asked} requested.", got=got, hint=hint)
     )
 
 

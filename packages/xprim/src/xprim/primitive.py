@@ -227,7 +227,7 @@ class Primitive:
     ) -> None:
         if not isinstance(name, str):
             raise TypeError(message(
-                "Primitive", "the name is no string.", got=described(name),
+                "Primitive", "the name is not a string.", got=described(name),
             ))  # fmt: skip
         self.name = name
         self.call_like = call_like
@@ -305,7 +305,7 @@ class Primitive:
             ))  # fmt: skip
         return MissingRuleError(message(
             self.name, f"has no {kind} rule.",
-            expected=f"a rule {declared.signature if declared else ''}, which {consumer} asks for; "
+            expected=f"a rule {declared.signature if declared else ''}, which {consumer} requires; "
             f"it belongs where the primitive is defined, {self.defined_at}",
             hint=f"{self.name}_p.define({kind!r}, rule) adds one",
         ))  # fmt: skip

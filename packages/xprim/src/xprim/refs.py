@@ -255,7 +255,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, kind: str, receiver: _R
     return (), ()
 
 
-_NOT_RUN = "a value that leaves a transformation is no operation of a program"
+_NOT_RUN = "a value that leaves a transformation is not an operation of a program"
 
 _outside_p = Primitive(
     "value_outside",

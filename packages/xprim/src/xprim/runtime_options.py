@@ -166,7 +166,7 @@ def _names_caches(value: Any) -> bool:
 
 enable_compilation_cache = define(Option[bool](
     "enable_compilation_cache", True,
-    "Whether compiled programs are kept on disk for later processes.", kind=bool,
+    "Whether compiled programs are stored on disk for later processes.", kind=bool,
 ))  # fmt: skip
 compilation_cache_dir = define(Option[Any](
     "compilation_cache_dir", None,
@@ -175,15 +175,15 @@ compilation_cache_dir = define(Option[Any](
 ))  # fmt: skip
 compilation_cache_max_size = define(Option[int](
     "compilation_cache_max_size", 1 << 30,
-    "How many bytes of compiled programs are kept on disk; -1 bounds nothing.", kind=int,
+    "How many bytes of compiled programs are stored on disk; -1 for no bound.", kind=int,
 ))  # fmt: skip
 persistent_cache_min_compile_time_secs = define(Option[Any](
     "persistent_cache_min_compile_time_secs", 0.0,
-    "a number: programs that compile in fewer seconds are not kept on disk", validate=_is_number,
+    "a number: programs that compile in fewer seconds are not stored on disk", validate=_is_number,
 ))  # fmt: skip
 persistent_cache_min_entry_size_bytes = define(Option[int](
     "persistent_cache_min_entry_size_bytes", 0,
-    "Smaller compiled programs are not kept on disk.", kind=int,
+    "Smaller compiled programs are not stored on disk.", kind=int,
 ))  # fmt: skip
 raise_persistent_cache_errors = define(Option[bool](
     "raise_persistent_cache_errors", False,

@@ -652,7 +652,7 @@ def _compute(node: ast.AST, value: Callable[[str], Any]) -> Any:
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _compute(operand, value)
         case ast.BinOp(op=ast.Pow(), right=right) if not _is_exponent(right):
-            raise ValueError(f"{ast.unparse(right)} is no exponent from 0 to 16")
+            raise ValueError(f"{ast.unparse(right)} is not an exponent from 0 to 16")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             return _ARITHMETIC[type(op)](_compute(left, value), _compute(right, value))
         case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in FUNCTIONS:

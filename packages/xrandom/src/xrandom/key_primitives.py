@@ -234,7 +234,8 @@ def _mantissa(dtype: np.dtype[Any]) -> _Mantissa:
     width, mantissa = int(info.bits), int(info.nmant)
     if width not in UINT_BY_WIDTH:
         raise ValueError(
-            f"uniform: the dtype must have whole bytes, got {dtypes.short_name(dtype)}."
+            "uniform: the width of the dtype must be a multiple of 8 bits, got "
+            f"{dtypes.short_name(dtype)}."
         )
     drawn = 8 if mantissa < 8 else width
     unsigned = UINT_BY_WIDTH[width]

@@ -98,7 +98,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
         return xtree.broadcast_prefix(axis_tree, whole, is_leaf=lambda x: x is None)
     except ValueError as error:
         raise ValueError(message(
-            name, "is no prefix of the structure.", got=f"{axis_tree}",
+            name, "is not a prefix of the structure.", got=f"{axis_tree}",
             expected=f"a prefix of {treedef}",
         )) from error  # fmt: skip
 

@@ -44,8 +44,8 @@ _HERE = {
     "standard_normal": "xstack.random.normal(key, shape)",
     "randperm": "xstack.random.permutation(key, n)",
     "shuffle": "xstack.random.permutation(key, x) returns the shuffled array",
-    "no_grad": "nothing to do: only what `grad` is asked for is differentiated; "
-               "xstack.lax.stop_gradient(x) cuts",
+    "no_grad": "nothing to do: `grad` differentiates by the arguments of argnums only; "
+               "xstack.lax.stop_gradient(x) stops a gradient",
     "enable_grad": _GRADIENTS, "backward": _GRADIENTS, "autograd": _GRADIENTS,
     "gradient": _GRADIENTS, "gradients": _GRADIENTS, "derivative": _GRADIENTS,
     "GradientTape": _GRADIENTS, "differentiate": _GRADIENTS, "deriv": _GRADIENTS,
@@ -134,7 +134,7 @@ def why_not(name: str) -> str:
 
     Example:
       >>> print(why_not("jax.experimental.odes"))
-      import jax.experimental.odes: xstack has no such module.
+      import jax.experimental.odes: xstack does not have this module.
         hint      did you mean jax.experimental.ode?
     """
     parts = name.split(".")
@@ -146,7 +146,7 @@ def why_not(name: str) -> str:
             return message(name, f"{what} of JAX is not part of xstack.", hint=instead)
     near = _closest(parts)
     hint = f"did you mean {near}?" if near else _PAGE
-    return message(f"import {name}", "xstack has no such module.", hint=hint)
+    return message(f"import {name}", "xstack does not have this module.", hint=hint)
 
 
 def _closest(parts: list[str]) -> str:

@@ -165,7 +165,7 @@ class Namespace:
         near = _errors.nearest(name, self._globals["__all__"])
         hint = f"did you mean {near!r}?" if near else ""
         if self._is_submodule(name):
-            hint = f"it is a module of its own: import {module}.{name}"
+            hint = f"it is a separate module: import {module}.{name}"
         elif self._hint is not None:
             hint = self._hint(module, name, hint)
         if not hint:

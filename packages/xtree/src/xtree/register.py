@@ -358,7 +358,7 @@ def _check_fields(
         raise ValueError(
             message(
                 operation,
-                f"{unexpected} are no fields of the constructor.",
+                f"{unexpected} are not fields of the constructor.",
                 expected=f"names among {sorted(expected)}",
             )
         )

@@ -93,10 +93,10 @@ def unpack(data: bytes, key: str | None = None) -> Entry:
       BadEntryError: they are cut off, changed, of another version, or stored under another key.
     """
     if len(data) < _HEADER.size or not data.startswith(_MARK):
-        raise BadEntryError("it is no entry of this version")
+        raise BadEntryError("it is not an entry of this version")
     _, digest, stored_key, size = _HEADER.unpack_from(data)
     if sha256(memoryview(data)[_DIGEST_FROM:]).digest() != digest:
-        raise BadEntryError("it was cut off or changed")
+        raise BadEntryError("it was truncated or changed")
     if key is not None and stored_key != key.encode():
         raise BadEntryError("it was stored under another key")
     start = _HEADER.size + size
@@ -131,7 +131,7 @@ def private_directory(path: Path, *, make: bool) -> str:
     except OSError as error:
         return str(error)
     if not stat.S_ISDIR(found.st_mode):
-        return "it is no directory"
+        return "it is not a directory"
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         return "it belongs to another user"
     if found.st_mode & _OTHERS_WRITE:
@@ -154,7 +154,7 @@ def read_private(path: Path) -> bytes | None:
     with open(descriptor, "rb", buffering=0) as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
-            raise BadEntryError("it is no plain file of a program's size")
+            raise BadEntryError("it is not a plain file of a program's size")
         if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
             raise BadEntryError("it belongs to another user")
         if found.st_mode & _OTHERS_WRITE:

@@ -141,7 +141,7 @@ def _problems(cache: DiskCache) -> Iterator[str]:
         yield f"{path}: only {free} bytes are free; `python -m xjit.cache clear` frees some"
     bad = [p.name for p, entry in _read(cache) if entry is None]
     if bad:
-        yield f"{len(bad)} entries are damaged, such as {bad[0]}; each goes when it is asked for"
+        yield f"{len(bad)} entries are damaged, such as {bad[0]}; each is deleted at its next use"
 
 
 def _trial(cache: DiskCache) -> Iterator[str]:

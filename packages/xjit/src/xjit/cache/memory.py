@@ -148,7 +148,7 @@ class Room:
             forget(share)
         gc.collect()
         self._recount()
-        logger.info("forgot kept programs: %d memory mappings became %d", before, self._known)
+        logger.info("dropped cached programs: %d memory mappings became %d", before, self._known)
 
     def _recount(self) -> None:
         self._known, self._since = self._count(), 0

@@ -205,7 +205,7 @@ def custom_call_text(
 def _jvp(_primals: Any, _tangents: Any, *, target: str, **_: Any) -> Any:
     raise ValueError(message(
         "ffi_call", f"the derivative of the function {target!r} is not known.",
-        hint="give the function that calls it a rule of its own: custom_jvp or custom_vjp",
+        hint="give the function that calls it its own rule: custom_jvp or custom_vjp",
     ))  # fmt: skip
 
 
@@ -327,7 +327,8 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
       ValueError: always; `register_ffi_type` is what replaced it.
     """
     raise ValueError(message(
-        "register_ffi_type_id", "jaxlib takes a type as a whole.", got=f"{name!r}, {platform=}",
+        "register_ffi_type_id", "jaxlib registers the id of a type with its other values.",
+        got=f"{name!r}, {platform=}",
         hint="register_ffi_type(name, {'type_id': capsule, 'type_info': other})",
     ))  # fmt: skip
 

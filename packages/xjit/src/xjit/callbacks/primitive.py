@@ -431,7 +431,7 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
         raise ValueError(message(
             what, "the derivative of a Python function is not known.",
             got=str(params["host"]),
-            hint="give the function that calls it a rule of its own: custom_jvp or custom_vjp",
+            hint="give the function that calls it its own rule: custom_jvp or custom_vjp",
         ))  # fmt: skip
     outs = callback_p.bind(*primals, **params)
     return outs, [Zero(handle.tangent_aval(out)) for out in outs]

@@ -177,7 +177,7 @@ def _compile(
     scratch = getattr(found.metadata, "global_scratch_size", 0)
     if scratch:
         raise ValueError(message(
-            "triton_call", "the kernel wants memory of its own, which the plugin does not give.",
+            "triton_call", "the kernel needs scratch memory, which the plugin does not provide.",
             got=f"{scratch} bytes",
         ))  # fmt: skip
     return Compiled(

@@ -165,7 +165,7 @@ class ProfileSession:
         with _lock:
             if _sessions:
                 raise RuntimeError(message(
-                    "start_trace", "another record is in the making; there is one at a time.",
+                    "start_trace", "another trace is being recorded, and only one can be.",
                     hint="stop_trace() ends it",
                 ))  # fmt: skip
             options = self.profiler_options or ProfileOptions()

@@ -721,7 +721,7 @@ class FastPath:
             self._forget_last()  # which may be the same call, at another placement
             return
         if type(entry[0]) is list and not _ON_DEVICES.issuperset(kinds):
-            raise Refusal("a value from the host is spread over devices")
+            raise Refusal("a value from the host is sharded over devices")
         found = self._specialization(places, values, kinds)
         donated = self._parameters.donated
         readers = _readers(values, places, found.kinds, avals, entry[0], donated)
@@ -759,7 +759,7 @@ class FastPath:
         kind = STATIC if self._signature.is_static(place, count) else kind_of(x)
         if kind is UNKNOWN:
             name = self._signature.argument_name(place)
-            raise Refusal(f"the argument {name} is {described(x)}, or holds what is no array")
+            raise Refusal(f"the argument {name} is {described(x)}, or holds what is not an array")
         return kind
 
     def _made(self, code: Code, entries: Entries, slow: Slow) -> Callable[..., Any]:

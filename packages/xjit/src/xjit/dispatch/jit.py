@@ -762,7 +762,7 @@ class RequestedTrees:
         except (ValueError, TypeError) as error:
             name, _, what = option.rpartition(": ")
             raise ValueError(message(
-                name, f"{what} is no tree prefix of the {of}.",
+                name, f"{what} is not a tree prefix of the {of}.",
                 got="\n".join(str(error).splitlines()),
             )) from None  # fmt: skip
 
@@ -833,13 +833,13 @@ def _leaves(tree: Any) -> list[Any]:
 def _check_leaf(leaf: Any, what: str) -> None:
     if not _is_leaf(leaf):
         raise TypeError(message(
-            "jit", f"{what} holds something that is no sharding.", got=repr(leaf),
+            "jit", f"{what} holds something that is not a sharding.", got=repr(leaf),
             expected="shardings, partition specs, devices or None",
         ))  # fmt: skip
     spec = leaf if isinstance(leaf, PartitionSpec) else getattr(leaf, "spec", ())
     if any(part is UNCONSTRAINED for part in spec):
         raise ValueError(message(
-            "jit", f"{what} says how whole arrays lie, and leaves no dimension open.",
+            "jit", f"{what} must describe whole arrays, without an unconstrained dimension.",
             got=repr(spec), hint="None leaves an array to the compiler; "
             "with_sharding_constraint inside of the\nfunction takes P.UNCONSTRAINED",
         ))  # fmt: skip

@@ -1036,7 +1036,7 @@ def _raise_other_order(program: Asking, i: int, wish: RequestedOrder, given: Any
     name = names[i] if i < len(names) else f"argument {i}"
     left = wish == AUTO
     raise ValueError(message(
-        program.name, f"{name} lies in another order than it is asked for.",
+        program.name, f"{name} has another layout than the one requested.",
         got=f"an array that was put somewhere as {Layout(given)}",
         expected="Layout.AUTO" if left else repr(Layout(wish)),  # type: ignore[arg-type]
         hint="the order is left to the compiler, so lower it for ShapeDtypeStruct(x.shape, x.dtype)"

@@ -140,7 +140,7 @@ def _choose_mesh(named: Sequence[Any]) -> Mesh | None:
         same = near[:1] or meshes_shaped(shapes[0])
         if len(same) != 1:
             raise sharding_kinds.NoMeshError(message(
-                "mesh", "values are to lie on a mesh without devices.", got=repr(shapes[0]),
+                "mesh", "values cannot be placed on a mesh without devices.", got=repr(shapes[0]),
                 hint="call it inside `with set_mesh(mesh):`",
             ))  # fmt: skip
     return next(iter(same or known), None)

@@ -211,7 +211,8 @@ def make_array_from_callback(
     where = _check_sharding(operation, sharding, tuple(shape))
     if where.tiles(len(shape)).summands > 1:
         raise ValueError(message(
-            operation, "it asks for pieces of the whole, and devices shall hold parts of a sum.",
+            operation, "the function returns pieces of the array, but this sharding has "
+            "devices hold parts of a sum.",
             got=repr(where),
             hint="make_array_from_single_device_arrays takes the parts;\nor reshard what it "
             "makes",
@@ -305,7 +306,7 @@ def _no_piece(operation: str, x: Any) -> ValueError | TypeError:
     if isinstance(x, Tracer):
         return ValueError(_traced(operation, x))
     return TypeError(message(
-        operation, "a piece is no array on a device.", got=f"a {type(x).__name__}",
+        operation, "a piece is not an array on a device.", got=f"a {type(x).__name__}",
         expected="arrays", hint="device_put(x, device) brings it there",
     ))  # fmt: skip
 
@@ -313,7 +314,7 @@ def _no_piece(operation: str, x: Any) -> ValueError | TypeError:
 def _traced(operation: str, x: Array) -> str:
     return message(
         operation, "a piece is traced, and has no place on a device.", got=x.aval.str_long(),
-        hint="call it outside of jit; inside, with_sharding_constraint says how a value lies",
+        hint="call it outside of jit; inside, use with_sharding_constraint",
     )  # fmt: skip
 
 
@@ -414,7 +415,7 @@ def _global_shape(sharding: Sharding, local: tuple[int, ...]) -> tuple[int, ...]
 def _check_sharding(operation: str, sharding: Any, shape: tuple[int, ...]) -> Sharding:
     found = resolve(sharding, operation)
     if not isinstance(found, Sharding):
-        raise TypeError(message(operation, "this is no sharding.", got=repr(sharding)))
+        raise TypeError(message(operation, "this is not a sharding.", got=repr(sharding)))
     found.check_shape(shape, operation)
     return found
 
@@ -430,7 +431,7 @@ def _assemble(
             trailing = len(expected.stored.shape) - expected.ndim
             found = buffer.aval.shape[: buffer.aval.ndim - trailing]
             raise ValueError(message(
-                operation, "a piece has another type than its sharding asks for.",
+                operation, "a piece has another type than its sharding requires.",
                 got=f"{dtype.name}{list(found)}",
                 expected=f"{expected.dtype.name}{list(expected.shape)}",
             ))  # fmt: skip

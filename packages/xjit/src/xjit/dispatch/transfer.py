@@ -236,7 +236,7 @@ def _places(tree: Any, x: Any, count: int) -> list[Any]:
         return xtree.broadcast_prefix(tree, x, is_leaf=lambda d: d is None or _is_place(d))
     except xtree.StructureMismatchError as error:
         raise ValueError(message(
-            "device_put", "the places are no tree prefix of what is put there.", got=str(error),
+            "device_put", "the placements are not a tree prefix of the values.", got=str(error),
             expected="one place for all, or a tree of places like the tree of arrays",
         )) from None  # fmt: skip
 

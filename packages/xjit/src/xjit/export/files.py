@@ -113,7 +113,7 @@ def register_pytree_node_serialization(
         ))  # fmt: skip
     if from_children is None and xtree.default_registry.find(nodetype) is None:
         raise ValueError(message(
-            operation, f"{nodetype.__name__} is no pytree node.",
+            operation, f"{nodetype.__name__} is not a pytree node.",
             hint="call register_pytree_node first, or give from_children",
         ))  # fmt: skip
     entry = _Registered(
@@ -139,7 +139,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
     fields = getattr(nodetype, "_fields", None)
     if not issubclass(nodetype, tuple) or not isinstance(fields, tuple):
         raise ValueError(message(
-            "register_namedtuple_serialization", "the class is no namedtuple.",
+            "register_namedtuple_serialization", "the class is not a namedtuple.",
             got=nodetype.__name__, hint="register_pytree_node_serialization takes other classes",
         ))  # fmt: skip
     return register_pytree_node_serialization(

@@ -462,7 +462,7 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
 
     Raises:
         XlaError: the program that was to compute the buffer failed, or it is deleted or donated.
-        ValueError: the buffer is spread over several devices (see `shards`).
+        ValueError: the buffer is sharded over several devices (see `shards`).
 
     Example:
         >>> to_numpy(put(np.array([True, False]))).flags.writeable
@@ -720,7 +720,7 @@ def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
     devices = devices_of(buffer)
     if len(devices) > 1:
         raise ValueError(message(
-            "to_numpy", f"the buffer is spread over {len(devices)} devices.",
+            "to_numpy", f"the buffer is sharded over {len(devices)} devices.",
             hint="to_numpy(piece) for each piece of shards(buffer)",
         ))  # fmt: skip
     check_kept(buffer)

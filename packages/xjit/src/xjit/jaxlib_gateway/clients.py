@@ -76,7 +76,7 @@ def refuse(*_: Any) -> NoReturn:
     """Raise the error for the use of a device in such a child."""
     raise XlaError(message(
         "devices", "this process was forked from one that had used them, and has none.",
-        expected="a process of its own, or work that NumPy does",
+        expected="a separate process, or work that NumPy does",
         hint="multiprocessing.get_context('spawn') starts processes that can use devices;\nso does "
         "a fork before the first use of a device",
     ))  # fmt: skip

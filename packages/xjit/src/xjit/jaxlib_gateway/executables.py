@@ -878,7 +878,7 @@ def _effort(name: str, value: OptionValue) -> int:
         return int(levels[value])
     if not isinstance(value, int) or value not in levels.values():
         raise ValueError(message(
-            "compile_program", f"the option {name} has no such level.", got=repr(value),
+            "compile_program", f"the option {name} does not have this level.", got=repr(value),
             expected=", ".join(map(repr, levels)),
         ))  # fmt: skip
     return int(value)

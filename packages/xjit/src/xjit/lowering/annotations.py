@@ -304,7 +304,7 @@ def _constrain(leaf: Any, layout: Any) -> Array:
     x = as_array(leaf, what="with_layout_constraint")
     if not isinstance(layout, Layout):
         raise ValueError(message(
-            "with_layout_constraint", "this is no layout.", got=described(layout),
+            "with_layout_constraint", "this is not a layout.", got=described(layout),
             expected="Layout(major_to_minor)",
         ))  # fmt: skip
     order = ffi.layout_of(layout, x.aval, "with_layout_constraint")

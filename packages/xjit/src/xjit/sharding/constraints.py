@@ -132,7 +132,7 @@ def constrained(
             x = sharding_constraint_p.bind(x, sharding=sharding)[0]
         return _where_said(x, sharding)
     require(
-        isinstance(sharding, Sharding), operation, "this is no sharding.", got=place,
+        isinstance(sharding, Sharding), operation, "this is not a sharding.", got=place,
         expected="a NamedSharding, or a PartitionSpec where a mesh is set", error=TypeError,
     )  # fmt: skip
     check_sharding(x, sharding, operation)
@@ -196,7 +196,7 @@ def _check_no_member(sharding: Sharding, operation: str) -> None:
             raise ValueError(message(
                 operation, f"the axis {name!r} is of type Manual inside of shard_map.",
                 got=repr(sharding.spec),
-                expected="other axes of the mesh: each member has a piece of its own",
+                expected="other axes of the mesh: each member has its own piece",
             ))  # fmt: skip
 
 

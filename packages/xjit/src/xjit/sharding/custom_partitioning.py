@@ -392,8 +392,8 @@ class custom_partitioning:  # noqa: N801 - a decorator
             ))  # fmt: skip
         if sharding_rule is None:
             raise UndefinedRuleError(message(
-                "custom_partitioning", "the sharding rule is missing, by which XLA says how "
-                "operands and results lie together.", where=place_of(self.fun),
+                "custom_partitioning", "the sharding rule is missing, from which XLA infers "
+                "the shardings of operands and results.", where=place_of(self.fun),
                 hint="def_partition(partition, sharding_rule='... i -> ... i')",
             ))  # fmt: skip
         if isinstance(sharding_rule, str):
@@ -566,7 +566,7 @@ class _Split:
     def _split(self, operands: Any, results: Any) -> tuple[str, Any, Any]:
         division = self.division
         owner = division.owner
-        assert owner.partition is not None, "it is asked for before"
+        assert owner.partition is not None, "it is requested before"
         given = [
             tree.unflatten([
                 xprim.ShapeDtypeStruct(a.shape, a.dtype, sharding=self._name_dimensions(t))
@@ -635,8 +635,9 @@ def _piece(aval: ShapedArray, tiles: gateway.Tiles) -> ShapedArray:
     for size, count in zip(aval.shape, tiles.counts, strict=True):
         if size % count:
             raise ValueError(message(
-                "custom_partitioning", f"{size} elements are not cut into {count} equal pieces.",
-                got=aval.str_long(), hint="return a sharding that leaves this dimension whole",
+                "custom_partitioning",
+                f"{size} elements cannot be sharded into {count} equal pieces.",
+                got=aval.str_long(), hint="return a sharding that does not shard this dimension",
             ))  # fmt: skip
     return xprim.shaped_array(tiles.piece_shape(aval.shape), aval.dtype, aval.weak_type)
 

@@ -107,12 +107,12 @@ class Format(Record):
         set_once(self, "sharding", sharding)
         if not isinstance(self.layout, Layout | _Auto | None):
             raise TypeError(message(
-                "Format", "this is no layout.", got=described(self.layout),
+                "Format", "this is not a layout.", got=described(self.layout),
                 expected="a Layout, Layout.AUTO or None",
             ))  # fmt: skip
         if not isinstance(self.sharding, Sharding | None):
             raise TypeError(message(
-                "Format", "this is no sharding.", got=described(self.sharding),
+                "Format", "this is not a sharding.", got=described(self.sharding),
                 expected="a NamedSharding, a SingleDeviceSharding or None",
             ))  # fmt: skip
         if isinstance(self.layout, Layout) and self.sharding is None:
@@ -169,7 +169,7 @@ def _check_place(place: Any, operation: str) -> None:
     )  # fmt: skip
     if place.sharding.memory is not None:
         raise ValueError(message(
-            operation, "in memory beside that of the devices arrays lie in the order of NumPy.",
+            operation, "in host memory arrays have NumPy's layout.",
             got=repr(place), expected=f"a sharding with memory_kind {'device'!r}",
         ))  # fmt: skip
 

@@ -113,7 +113,11 @@ def sharding_html(sharding: Any) -> str:
         text = ", ".join(map(repr, known)) or ("no axis" if part is None else repr(part))
         rows.append([str(dim), escaped(text), pieces])
     title = f"<code>NamedSharding({escaped(repr(sharding.spec))})</code>"
-    table = _table(["dimension", "cut along", "pieces"], rows) if rows else ", whole on each device"
+    table = (
+        _table(["dimension", "sharded along", "pieces"], rows)
+        if rows
+        else ", replicated on each device"
+    )
     return f"<div>{title}{table}{mesh_html(sharding.mesh)}</div>"
 
 
@@ -171,7 +175,7 @@ def block_of(devices: np.ndarray[Any, Any], own: Sequence[Any]) -> np.ndarray[An
                    if len(places)])  # fmt: skip
     if not is_own.any() or not is_own[block].all():
         raise ValueError(message(
-            "Mesh.local_mesh", "the devices of this process are no block of the mesh.",
+            "Mesh.local_mesh", "the devices of this process are not a block of the mesh.",
             got=f"{[d.id for d in own]} of {[d.id for d in devices.flat]}, shape {devices.shape}",
             hint="mesh.local_devices lists them",
         ))  # fmt: skip
@@ -641,7 +645,7 @@ def _check_names(
     )  # fmt: skip
     require(
         len(set(names)) == len(names) and None not in names, operation,
-        "each axis must have a name of its own.", got={"axis_names": names},
+        "each axis must have its own name.", got={"axis_names": names},
     )  # fmt: skip
     return names
 

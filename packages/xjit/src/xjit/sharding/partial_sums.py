@@ -137,7 +137,7 @@ sums_kept_apart: config.Option[frozenset[Any]] = config.define(
     config.Option(
         "sums_kept_apart",
         _NONE,
-        "Axes of type Explicit along which sums over cut dimensions stay in parts.",
+        "Axes of type Explicit along which sums over sharded dimensions stay unreduced.",
         kind=frozenset,
         in_cache_key=True,
     )

@@ -145,7 +145,7 @@ def _results_along_axes(
         if primitive.call_like:  # the types of its program say it
             check_call(primitive, avals, params)
             return tuple(out)
-        _refuse(primitive, avals, "it does not say how its results are spread", _RESHARD)
+        _refuse(primitive, avals, "it does not say how its results are sharded", _RESHARD)
     if rule is AS_SAID:
         for before, after in zip(avals, out, strict=False):
             _check_change(primitive, before, after)
@@ -159,8 +159,8 @@ def _results_along_axes(
         sums = Sums(sums.unreduced | left, sums.reduced - left)
     else:
         if found is None:
-            _refuse(primitive, avals, "an axis would cut dimensions that it merges or splits",
-                    "the argument out_sharding says how the result is spread")  # fmt: skip
+            _refuse(primitive, avals, "an axis would shard dimensions that it merges or splits",
+                    "pass out_sharding= to say how the result is sharded")  # fmt: skip
         parts = found
     return tuple([_check_result_type(primitive, avals, a, p, mesh, sums)
                   for a, p in zip(out, parts, strict=True)])  # fmt: skip
@@ -276,7 +276,7 @@ def _typed_along(aval: ShapedArray, sharding: Any) -> ShapedArray:
     return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding)
 
 
-_RESHARD = f"reshard(x, P()) makes an operand whole; {_REMEDY}"
+_RESHARD = f"reshard(x, P()) replicates an operand; {_REMEDY}"
 
 
 def _parts_by_name(
@@ -323,11 +323,11 @@ def _check_result_type(
     axes = [name for part in parts for name in axes_of(part)]
     sizes = mesh.shape
     if sums.unreduced.intersection(axes):
-        _refuse(primitive, avals, "an axis would cut the result and have it in parts of a sum",
+        _refuse(primitive, avals, "an axis would both shard the result and leave it unreduced",
                 f"reshard one operand first; {_REMEDY}")  # fmt: skip
     if len(set(axes)) < len(axes):
         twice = next(name for name in axes if axes.count(name) > 1)
-        _refuse(primitive, avals, f"two dimensions of the result would be cut along the axis "
+        _refuse(primitive, avals, f"two dimensions of the result would be sharded along the axis "
                 f"{twice!r}", f"reshard one operand first; {_REMEDY}")  # fmt: skip
     for n, part in zip(aval.shape, parts, strict=True):
         if n % math.prod([sizes[name] for name in axes_of(part)]):
@@ -344,7 +344,7 @@ def _common_mesh(primitive: Any, avals: Sequence[ShapedArray]) -> Any:
     meshes = [a.type_sharding.mesh for a in avals if a.type_sharding is not None]
     for mesh in meshes:
         if mesh.shape_tuple != meshes[0].shape_tuple:
-            _refuse(primitive, avals, "the operands are spread over different meshes",
+            _refuse(primitive, avals, "the operands are sharded over different meshes",
                     f"{meshes[0]!r} and {mesh!r}: device_put brings them together")  # fmt: skip
     return meshes[0]
 
@@ -381,11 +381,11 @@ def _forbid(primitive: Any, avals: Sequence[ShapedArray], name: Any) -> NoReturn
 
 def _refuse_pair(primitive: Any, avals: Sequence[ShapedArray], is_kept: bool) -> NoReturn:
     if is_kept:
-        _refuse(primitive, avals, "corresponding dimensions are cut along different axes",
-                "reshard(x, ...) makes them agree, or one of them whole")  # fmt: skip
-    _refuse(primitive, avals, "contracted dimensions are cut on both sides, and how the result "
-            "is to be spread is ambiguous",
-            "the argument out_sharding says it, as in einsum(..., out_sharding=P())")  # fmt: skip
+        _refuse(primitive, avals, "corresponding dimensions are sharded along different axes",
+                "reshard(x, ...) makes them agree, or replicates one of them")  # fmt: skip
+    _refuse(primitive, avals, "the contracted dimensions of both operands are sharded, so the "
+            "sharding of the result is ambiguous",
+            "pass out_sharding=, as in einsum(..., out_sharding=P())")  # fmt: skip
 
 
 def _refuse(primitive: Any, avals: Sequence[ShapedArray], problem: str, hint: str) -> NoReturn:

@@ -296,7 +296,7 @@ class TiledSharding(Sharding, OfThisProcess):
         counts = self._tiles.counts
         if len(shape) < len(counts) or any(n % c for n, c in zip(shape, counts, strict=False)):
             raise ValueError(message(
-                operation, "an array of this shape cannot be cut so.", got=f"shape {shape}",
+                operation, "an array of this shape cannot be sharded so.", got=f"shape {shape}",
                 expected=f"multiples of {counts}",
             ))  # fmt: skip
 
@@ -477,7 +477,7 @@ class PartitionSpec(Immutable):
             twice = next(n for n in names if names.count(n) > 1)
             raise ValueError(message(
                 "PartitionSpec", f"the axis name {twice!r} occurs twice.", got=repr(self),
-                expected="each axis of a mesh cuts at most one dimension" + (
+                expected="each axis of a mesh shards at most one dimension" + (
                     ", or is of one set" if self.sums else ""),
             ))  # fmt: skip
 
@@ -687,7 +687,7 @@ class NamedSharding(Sharding):
         check_axis_names("NamedSharding", mesh, spec)
         if mesh.are_all_axes_explicit and UNCONSTRAINED in spec:
             raise ValueError(message(
-                "NamedSharding", "no compiler chooses how arrays lie along explicit axes.",
+                "NamedSharding", "the compiler does not choose shardings along explicit axes.",
                 got=repr(spec), expected="for each dimension the axes of the mesh, or None",
             ))  # fmt: skip
         set_once(self, "mesh", mesh)
@@ -768,10 +768,10 @@ class NamedSharding(Sharding):
                 more = -shape[dim] % count
                 raise ValueError(message(
                     operation, f"dimension {dim} does not divide evenly over the mesh.",
-                    got=f"size {shape[dim]} of the shape {shape}, cut along {names}",
+                    got=f"size {shape[dim]} of the shape {shape}, sharded along {names}",
                     expected=f"a multiple of {count}",
-                    hint=f"pad it by {more}: xpar.pad_for_sharding(x, sharding) does, and cut the "
-                    "result again",
+                    hint=f"pad it by {more}: xpar.pad_for_sharding(x, sharding) does, and slice the "
+                    "result",
                 ))  # fmt: skip
 
     def __eq__(self, other: object) -> bool:

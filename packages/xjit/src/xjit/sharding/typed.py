@@ -100,7 +100,7 @@ def _for_each(outs: Any, result: Any, operation: str) -> list[Sharding | None]:
         return list(xtree.broadcast_prefix(outs, result, is_leaf=is_place))
     except (ValueError, TypeError) as error:
         raise ValueError(message(
-            operation, "out_sharding is no tree prefix of the result.", got=str(error)
+            operation, "out_sharding is not a tree prefix of the result.", got=str(error)
         )) from None  # fmt: skip
 
 

@@ -1984,7 +1984,7 @@ def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """
     if not isinstance(accuracy, Accuracy):
         raise TypeError(message(
-            "erfc", f"{accuracy!r} is no accuracy.",
+            "erfc", f"{accuracy!r} is not an accuracy.",
             expected="None, an AccuracyMode or a Tolerance",
         ))  # fmt: skip
     return apply(erfc_p, x)

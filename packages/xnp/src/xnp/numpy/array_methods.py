@@ -502,7 +502,7 @@ def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device
     asked = (kind, number) if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if asked != (kind, number) and (copy is False or asked[0] != _CPU):
         raise BufferError(message(
-            "__dlpack__", "the memory is on another device than the one that was asked for.",
+            "__dlpack__", "the memory is on another device than the one requested.",
             got=f"dl_device={asked}, copy={copy}, an array at {(kind, number)}",
             hint="None takes it where it is, (1, 0) has it copied to the CPU",
         ))  # fmt: skip

@@ -124,7 +124,7 @@ def from_dlpack(x: ArrayLike, /, *, device: DeviceLike = None, copy: bool | None
     """
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise TypeError(message(
-            "from_dlpack", "this is no array that can be lent.", got=described(x),
+            "from_dlpack", "this is not an array that can be lent.", got=described(x),
             expected="an object with __dlpack__ and __dlpack_device__",
         ))  # fmt: skip
     found = EAGER.backend.borrow(x, share=copy is False)

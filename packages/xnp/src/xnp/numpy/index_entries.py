@@ -84,7 +84,7 @@ def entries_of(
     Raises:
       IndexError: too many indices, a position out of bounds, a mask of another shape.
       NonConcreteBooleanIndexError: a traced mask.
-      IndexTypeError: something that is no index.
+      IndexTypeError: something that is not an index.
       FlagsInIndex: there are single booleans that are more than a new axis: see there.
     """
     parts = [_plain(part) for part in (index if type(index) is tuple else (index,))]
@@ -193,7 +193,7 @@ def _plain(part: Any) -> Any:
     elif hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
         return as_array(part, what="index")
     raise IndexTypeError(message(
-        "index", f"{described(part)} is no index.",
+        "index", f"{described(part)} is not an index.",
         expected="ints, slices, None, ..., integer or boolean arrays",
     ))  # fmt: skip
 

@@ -411,7 +411,7 @@ def _scalar_of(value: Any, aval: Any) -> Any:
 def _check_kind(values: Any, dtype: Any) -> None:
     """Refuse values of a kind that the array cannot hold: it would lose parts without a word."""
     if dtypes.is_extended(dtype) and values != dtype:
-        raise TypeError(f"at[]: {values.name} values are no {dtype.elements}.")
+        raise TypeError(f"at[]: {values.name} values are not {dtype.elements}.")
     if rank_of(values) > rank_of(dtype):
         raise TypeError(message(
             "at[]", f"{values.name} values do not fit in an array of dtype {dtype.name}.",

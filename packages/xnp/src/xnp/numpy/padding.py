@@ -363,7 +363,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     sides = str(trim).lower()
     require(
         isinstance(trim, str) and sides in ("f", "b", "fb", "bf"), "trim_zeros",
-        "there are no such sides to trim.", got=trim, expected="'f', 'b' or 'fb'",
+        "these sides do not exist.", got=trim, expected="'f', 'b' or 'fb'",
     )  # fmt: skip
     if not x.aval.ndim:
         return x

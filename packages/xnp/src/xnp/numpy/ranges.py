@@ -89,7 +89,7 @@ def arange(
         known.insert(0, 0)  # the one bound is the end
     count, first, by = _count_of(*known)
     if dtypes.is_bool(dtype) and count > 2:
-        raise TypeError(f"arange: {count} booleans are no range of numbers.")
+        raise TypeError(f"arange: {count} booleans are not a range of numbers.")
     result = _count(count, first, by, dtype)
     return place(on_device(result, device, "arange"), out_sharding, "arange")
 

@@ -74,9 +74,7 @@ class ScalarType(type):
 
 
 def _scalar_type(dtype: np.dtype[Any]) -> Any:
-    doc = (
-        f"The scalar type of {dtype.name}: a dtype where one is asked for; makes arrays of rank 0."
-    )
+    doc = f"The scalar type of {dtype.name}: a dtype where one is expected; makes arrays of rank 0."
     return ScalarType(dtype.name, (object,), {"dtype": dtype, "__module__": "xnp", "__doc__": doc})
 
 

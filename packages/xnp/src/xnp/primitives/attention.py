@@ -549,7 +549,7 @@ def _primitive(name: str, cuda: Callable[..., Any], **rules: Any) -> Primitive:
 
 attention_p: Primitive = _primitive(
     "attention", cuda=_forward_call, shape=_shape, jvp=_jvp,
-    transpose=xprim.undefined("weights are no linear function of queries and keys"),
+    transpose=xprim.undefined("weights are not a linear function of queries and keys"),
 )  # fmt: skip
 
 attention_tangent_p: Primitive = _primitive(

@@ -44,7 +44,7 @@ def _slice_shape(
     for low, high, size in zip(start_indices, limit_indices, aval.shape, strict=True):
         if not 0 <= low <= high <= size:
             raise TypeError(message(
-                "slice", "the bounds must lie within the operand.",
+                "slice", "the bounds must be within the operand.",
                 got=f"starts {start_indices}, limits {limit_indices} for {aval.str_long()}",
                 expected="0 <= start <= limit <= size in each dimension",
             ))  # fmt: skip

@@ -862,7 +862,7 @@ def _sparse_by_sparse(lhs: Any, rhs: Any, contracting: Any, batch: Any, dtype: A
     if batch[0] or lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
         raise ValueError(message(
             "bcoo_dot_general",
-            "the product of two sparse arrays takes no batch and no dense dimensions.",
+            "the product of two sparse arrays with batch or dense dimensions is not supported.",
             got=f"{lhs!r} and {rhs!r}",
             hint="vmap over the batch, or make one of them dense: y.todense()",
         ))  # fmt: skip

@@ -91,7 +91,7 @@ def _add_training_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--mesh", type=_mesh, metavar="DATAxMODEL",
-        help="train on a mesh instead, as 4x2: the batch is cut in four, the hidden layer in two; "
+        help="train on a mesh instead, as 4x2: the batch sharded in four, the hidden layer in two; "
         "`python -m xpar launch -n 2 -m xstack.demo --mesh 4x2` has two processes do it",
     )  # fmt: skip
 

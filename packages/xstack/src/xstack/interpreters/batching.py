@@ -61,7 +61,7 @@ def defvectorized(primitive: Primitive) -> None:
 def _vectorize(primitive: Primitive, operands: Any, dims: Any, **params: Any) -> Any:
     if len(set(dims)) != 1:
         raise ValueError(message(
-            f"{primitive}", "defvectorized asks for one batch dimension of all operands.",
+            f"{primitive}", "defvectorized requires one batch dimension of all operands.",
             got=", ".join(map(str, dims)),
             hint="defbroadcasting takes operands with and without one",
         ))  # fmt: skip

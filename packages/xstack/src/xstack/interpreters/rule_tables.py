@@ -260,7 +260,7 @@ class Primitive(xprim.Primitive):
 def _free_name(name: str) -> str:
     """Return a name for the registry that no primitive has, nor one that is imported later."""
     if not isinstance(name, str):
-        raise TypeError(message("Primitive", "the name is no string.", got=described(name)))
+        raise TypeError(message("Primitive", "the name is not a string.", got=described(name)))
     for count in itertools.count(1):
         free = f"tables.{name}.{count}"
         try:

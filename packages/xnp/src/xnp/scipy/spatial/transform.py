@@ -348,7 +348,7 @@ def _axes(seq: str) -> tuple[list[int], bool]:
     turning = is_text and seq.isupper()
     if not is_text or not 1 <= len(seq) <= 3 or set(seq) - set("XYZ" if turning else "xyz"):
         raise ValueError(message(
-            "Rotation", "there are no such axes.", got=f"{seq!r}",
+            "Rotation", "these axes do not exist.", got=f"{seq!r}",
             expected="one to three of x, y, z, or of X, Y, Z",
         ))  # fmt: skip
     return ["xyz".index(c) for c in seq.lower()], turning

@@ -203,7 +203,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
         raise ValueError(message(
             "factorial", "exact=True has no arrays.", got="exact=True",
             expected="exact=False, a float result",
-            hint="math.factorial gives whole numbers of any size",
+            hint="math.factorial gives integers of any size",
         ))  # fmt: skip
     (given,) = inexact("factorial", n)
     n = wide(given)
@@ -777,14 +777,14 @@ def sph_harm_y(
     is W. Press et al., Numerical Recipes, 3rd edition, 6.7.
     """
     require(
-        diff_n is None, "sph_harm_y", "has no derivatives of its own.", got={"diff_n": diff_n},
+        diff_n is None, "sph_harm_y", "has no derivatives.", got={"diff_n": diff_n},
         expected="None", hint="differentiate the function",
     )  # fmt: skip
     n, m = dispatch.array_of(n, "sph_harm_y"), dispatch.array_of(m, "sph_harm_y")
     for number in (n, m):
         require(
             not dtypes.is_complex(number.dtype), "sph_harm_y",
-            "takes degrees and orders that are whole numbers, got {}.", number, error=TypeError,
+            "requires degrees and orders that are integers, got {}.", number, error=TypeError,
         )  # fmt: skip
     theta, phi = inexact("sph_harm_y", theta, phi)
     most = _greatest_degree(n) if n_max is None else static_int(n_max, "sph_harm_y", "n_max")

@@ -14,9 +14,9 @@ __all__ = ()
 
 FLOAT32 = Tolerance(1e-5, 1e-5, "sums and products of a few float32 numbers, in another order")
 FLOAT64 = Tolerance(1e-13, 1e-13, "sums and products of a few float64 numbers, in another order")
-SMALL = Tolerance(0.01, 0.01, "kept in float32, rounded once to 8 to 11 bits")
+SMALL = Tolerance(0.01, 0.01, "computed in float32, rounded once to 8 to 11 bits")
 DENORMAL = Tolerance(0.0, 1e-300, "XLA for the CPU takes denormal numbers for zero")
-TINY = Tolerance(0.3, 0.3, "kept in float32, rounded once to 2 or 3 bits")
+TINY = Tolerance(0.3, 0.3, "computed in float32, rounded once to 2 or 3 bits")
 
 _FLOATS: tuple[Any, ...] = ("float32", "float64", "float16", dtypes.bfloat16, dtypes.float8_e4m3fn,
                             dtypes.float8_e5m2)  # fmt: skip

@@ -181,7 +181,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "lu_pivots_to_permutation": dict.fromkeys(["min", "max"], "pivots are rows of the matrix"),
     "max": _ZEROS,
     "min": _ZEROS,
-    "reduce_scatter": {"bool": "booleans have no sum, which is refused when it runs"},
+    "reduce_scatter": {"bool": "booleans have no sum, which raises when it runs"},
     "polygamma": _IN_FLOAT32,
     "ormqr": {**_FORMULAS, **_SPREAD},
     "pow": {**_FORMULAS, "denormal": _DENORMAL},

@@ -134,7 +134,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
         return aval
     if aval.shape[axis] != size:
         raise ValueError(
-            f"mapped_aval: dimension {axis} of {aval.str_short()} is no batch of {size}."
+            f"mapped_aval: dimension {axis} of {aval.str_short()} is not a batch of {size}."
         )
     return aval.dec_rank(size, axis)
 
@@ -159,7 +159,7 @@ def unmapped_aval(
     """
     require(
         explicit_mesh_axis is None, "unmapped_aval",
-        "a batch over an axis of a mesh has no type of its own.",
+        "a batch over an axis of a mesh has no separate type.",
     )  # fmt: skip
     return aval.inc_rank(size, axis)
 
