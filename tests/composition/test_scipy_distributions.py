@@ -103,6 +103,28 @@ def test_slopes_are_not_numbers_where_the_values_are_not(name, kind):
     assert np.isnan(second(np.float32(np.nan)))
 
 
+@pytest.mark.parametrize(("name", "kind"), [c for c in CELLS if c[1] in ("ppf", "isf")])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_slopes_of_quantiles_in_narrow_dtypes_are_those_of_double_precision(name, kind, dtype):
+    function, shapes = getattr(getattr(stats, name), kind), INSIDE[name][1:]
+    dtype = dtypes.as_dtype(dtype)
+    epsilon = float(dtypes.finfo(dtype).eps)
+    x = np.array([0, 0.125, 0.25, 0.375, 0.5, 0.75, 0.875, 1]).astype(dtype)
+
+    def slopes(x):
+        _, pull = xad.vjp(lambda x: function(x, *shapes), x)
+        forward = xad.jvp(lambda x: function(x, *shapes), (x,), (np.ones_like(x),))[1]
+        return [np.asarray(s).astype(np.float64) for s in (forward, pull(np.ones_like(x))[0])]
+
+    with config.enable_x64(True):
+        expected, _ = slopes(x.astype(np.float64))
+    with np.errstate(all="ignore"):
+        for found in slopes(x):
+            assert (np.isnan(found) == np.isnan(expected)).all(), (found, expected)
+            # a few operations of the density, of which each rounds once
+            np.testing.assert_allclose(found[1:-1], expected[1:-1], rtol=30 * epsilon)
+
+
 _VECTORS = {"dirichlet", "multinomial", "multivariate_normal"}
 UNIVARIATE = sorted({n for n in stats.distributions.__all__ if hasattr(stats, n)} - _VECTORS)
 EVERY = CELLS + [

@@ -128,6 +128,9 @@ def differ(
     if overflows or wide is np.complex128:
         # which parts of a product with an infinity are NaN is up to the multiplication
         same |= ~finite & ~np.isfinite(f)
+        # what overflows may be finite where a product and a sum are rounded once
+        large = np.abs(f) > float(dtypes.finfo(w_dtype).max) / 64
+        same |= np.isinf(w) & large & (np.sign(f) == np.sign(w))
     return "" if same.all() else f"{f.tolist()} and not {w.tolist()}"
 
 

@@ -394,7 +394,7 @@ def nondiff_positions(
             raise ValueError(message(
                 operation, f"nondiff_argnames names {name!r}, which is not an argument that "
                 f"{name_of(fun)} takes by position.",
-                expected=f"one of {', '.join(by_position) or 'none: it does not have this argument'}",
+                expected=f"one of {', '.join(by_position)}" if by_position else "no names",
             ))  # fmt: skip
     numbers = {i % len(parameters) for i in argnums} | {by_position.index(n) for n in names}
     return tuple(sorted(numbers))

@@ -102,8 +102,8 @@ def check_places(places: tuple[Any, ...], signature: Any) -> list[Any]:
     for i in signature.references:
         if not isinstance(leaves[i], BaseRef | DontWant):
             raise ValueError(message(
-                name, f"the primal{path_of(tree, i, ' at ')} is a reference, whose cotangent is not a "
-                "result.",
+                name, f"the primal{path_of(tree, i, ' at ')} is a reference, whose cotangent is "
+                "not a result.",
                 got=described(leaves[i]), expected="a reference, or DontWant()",
             ))  # fmt: skip
     check_each_once(

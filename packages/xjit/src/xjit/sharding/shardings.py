@@ -770,8 +770,8 @@ class NamedSharding(Sharding):
                     operation, f"dimension {dim} does not divide evenly over the mesh.",
                     got=f"size {shape[dim]} of the shape {shape}, sharded along {names}",
                     expected=f"a multiple of {count}",
-                    hint=f"pad it by {more}: xpar.pad_for_sharding(x, sharding) does, and slice the "
-                    "result",
+                    hint=f"pad it by {more}: xpar.pad_for_sharding(x, sharding) does, and slice "
+                    "the result",
                 ))  # fmt: skip
 
     def __eq__(self, other: object) -> bool:

@@ -400,10 +400,10 @@ def _cotangent(q: Any) -> Any:
     """Return tan(pi (q - 1/2)), the quantile of the Cauchy distribution."""
     upper = q > 0.5
     p = xn.where(upper, 1 - q, q)
-    centre = (p > 0.25) | (p == 0)
+    zero, centre = p == 0, p > 0.25
     tangent = xn.where(centre, xn.tan(math.pi * (xn.where(centre, p, 0.5) - 0.5)),
-                       -1 / xn.tan(math.pi * xn.where(centre, 0.25, p)))  # fmt: skip
-    tangent = xn.where(p == 0, -_INF, tangent)
+                       -1 / xn.tan(math.pi * xn.where(centre | zero, 0.25, p)))  # fmt: skip
+    tangent = xn.where(zero, -_INF, tangent)
     return xn.where(upper, -tangent, tangent)
 
 
