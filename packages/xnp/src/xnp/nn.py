@@ -1305,7 +1305,7 @@ def _unsuited(
     if isinstance(scale, Array):
         return "its scale is a part of the program, not an array"
     if q.shape[-1] % 8 or q.shape[-1] > longest:
-        return f"vectors of {q.shape[-1]} elements are no multiple of 8 up to {longest}"
+        return f"vectors of {q.shape[-1]} elements are not a multiple of 8 up to {longest}"
     if window is not None and window[1] and not is_causal:
         return f"cuDNN has no window that reaches {window[1]} keys behind a query"
     return ""
