@@ -205,6 +205,7 @@ def lower(
     smaller, needed = prune_dead_code(stacked, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
+    smaller = equal_constants_merged(smaller)
     shorter = merge_common_subexpressions(smaller.jaxpr)
     shorter = without_repeated(shorter, shardings, out_shardings)
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))

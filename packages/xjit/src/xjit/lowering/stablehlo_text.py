@@ -332,6 +332,7 @@ def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
     found = closed.memo.get("optimised")
     if found is None:
         smaller, _ = prune_dead_code(closed, keep_arguments=True)
+        smaller = equal_constants_merged(smaller)
         merged = merge_common_subexpressions(smaller.jaxpr)
         found = closed.memo["optimised"] = ClosedJaxpr(merged, smaller.consts)
         mark_optimised(found)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import lowering_text, matrices, solvers
-from xnp.primitives.control_flow import split_at
+from xnp.primitives.control_flow import split_at, traced
 from xnp.primitives.lowering_text import choose, is_split, of_parts, parts_of, upcast
 from xnp.primitives.matrices import (
     LETTER,
@@ -40,6 +40,7 @@ from xnp.primitives.table import (
     join,
     mul,
     neg,
+    reshape,
     scale_by,
     select,
     slice_dim,
@@ -1029,7 +1030,7 @@ def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
 
 def _smooth_tangent(a: Any, a_dot: Any) -> list[Any]:
     """Return the tangent of the cofactors in a form whose derivatives are right, too."""
-    a = broadcasted(a, a_dot.aval.shape, range(a_dot.aval.ndim - a.aval.ndim, a_dot.aval.ndim))
+    a = broadcast_to(a, a_dot.aval.shape, range(a_dot.aval.ndim - a.aval.ndim, a_dot.aval.ndim))
     s, u, vh = _decompose(bind("stop_gradient", a))
     b, f = [_rotate(x, u, vh) for x in (a, a_dot)]
     return [_rotate_back(_adjugate_dot(b, f, s), u, vh)]
@@ -1043,7 +1044,20 @@ def _rotate_back(adjugate: Any, u: Any, vh: Any) -> Any:
     """Return the cofactors of A from the adjugate of B: tr(V adj(B) U^H dA) det(U V^H)."""
     found = _by_shared(mt(_by_shared(adjugate, adjoint(u))), conj(vh))
     sign = det_p.bind(matmul(u, vh))[0]
-    return outs, (mul(mt(dot), broadcast_to(sign, dot.aval.shape, tuple(range(s.aval.ndim - 1)))),)
+    shape = found.aval.shape
+    last = len(shape) - 2
+    return mul(found, broadcast_to(sign, shape, range(last - sign.aval.ndim, last)))
+
+
+def _by_shared(x: Any, y: Any) -> Any:
+    """Return x y, where all matrices before those of `y` share these: as rows of one product."""
+    shape, shared = x.aval.shape, y.aval.shape
+    if len(shape) == len(shared):
+        return matmul(x, y)
+    if len(shared) == 2:
+        rows = reshape(x, (math.prod(shape[:-1]), shape[-1]))
+        return reshape(matmul(rows, y), shape)
+    return matmul(x, broadcast_to(y, shape, range(len(shape) - len(shared), len(shape))))
 
 
 def _adjugate_dot(b: Any, f: Any, s: Any) -> Any:
@@ -1137,7 +1151,7 @@ cofactors_p: Primitive = Primitive(
 
 
 def _tangent_shape(aval: ShapedArray, tangent: ShapedArray) -> tuple[ShapedArray, ...]:
-    checked("cofactors_tangent", aval, square=True)
+    matrices.check_matrix("cofactors_tangent", aval, square=True)
     require_equal_dtypes("cofactors_tangent", aval, tangent)
     require(
         tangent.shape[tangent.ndim - aval.ndim :] == aval.shape, "cofactors_tangent",
@@ -1191,11 +1205,11 @@ def _stablehlo_tangent(b: Builder, operands: Any, avals_in: Any, avals_out: Any)
 def _tangent_by_values(a: Any, a_dot: Any) -> Any:
     s, u, vh = _decompose(a)
     shape = a_dot.aval.shape
-    m = converted(_products_but_two(s), a.aval.dtype)
-    m = broadcasted(m, shape, range(len(shape) - m.aval.ndim, len(shape)))
+    m = convert(_products_but_two(s), a.aval.dtype)
+    m = broadcast_to(m, shape, range(len(shape) - m.aval.ndim, len(shape)))
     f = _rotate(a_dot, u, vh)
     rows = as_rows(diagonal(f), shape[-1])
-    sums = summed(mul(m, rows), (len(shape) - 1,))
+    sums = sum_axes(mul(m, rows), (len(shape) - 1,))
     found = sub(mul(eye(shape, a.aval.dtype), as_rows(sums, shape[-1])), mul(m, f))
     return _rotate_back(found, u, vh)
 
@@ -1203,10 +1217,10 @@ def _tangent_by_values(a: Any, a_dot: Any) -> Any:
 def _products_but_two(s: Any) -> Any:
     last, n, dtype = s.aval.ndim - 1, s.aval.shape[-1], s.aval.dtype
     before, after = _before_and_after(s)
-    above = triu(filled((*s.aval.shape, n), 1, dtype), 1)
-    rows = add(mul(as_rows(s, n), above), sub(filled(above.aval.shape, 1, dtype), above))
-    first = filled((*s.aval.shape, 1), 1, dtype)
-    between = bind("cumprod", concatenated([first, sliced(rows, last + 1, 0, n - 1)], last + 1),
+    above = triu(fill((*s.aval.shape, n), 1, dtype), 1)
+    rows = add(mul(as_rows(s, n), above), sub(fill(above.aval.shape, 1, dtype), above))
+    first = fill((*s.aval.shape, 1), 1, dtype)
+    between = bind("cumprod", join([first, slice_dim(rows, last + 1, 0, n - 1)], last + 1),
                    axis=last + 1, reverse=False)  # fmt: skip
     upper = mul(mul(as_columns(before, n), as_rows(after, n)), mul(between, above))
     return add(upper, mt(upper))
