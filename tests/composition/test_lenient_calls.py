@@ -329,7 +329,7 @@ def test_silent_misuses_are_refused():
             "var: the dtype must hold fractions, got int",
         ),
         (lambda: xnp.repeat(line, 2, total_repeat_length=-1), ValueError, "length is negative: -1"),
-        (lambda: xnp.arange(4, dtype=bool), TypeError, "4 booleans are no range"),
+        (lambda: xnp.arange(4, dtype=bool), TypeError, "4 booleans are not a range"),
         (lambda: xnp.fabs(1j), TypeError, "fabs: takes real numbers"),
         (lambda: lax.convert_element_type(line, None), TypeError, "the dtype is missing"),
         (lambda: xnp.linalg.cond(square[:0]), ValueError, "no condition number"),

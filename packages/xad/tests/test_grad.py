@@ -345,7 +345,7 @@ def test_gradient_of_an_undefined_rule_gives_its_reason():
 def test_argnums_that_do_not_fit_are_refused():
     with pytest.raises(
         ValueError,
-        match="asks for argument 2, but the function was called with 1 positional argument",
+        match="requests argument 2, but the function was called with 1 positional argument",
     ):
         grad(sin, 2)(1.0)
     with pytest.raises(ValueError, match="names an argument twice"):

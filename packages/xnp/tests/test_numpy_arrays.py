@@ -109,7 +109,7 @@ def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
         (lambda x: x[0, -4], IndexError, "-4 is out of bounds for axis 1 with size 3"),
         (lambda x: x[0, 0, 0], IndexError, "too many indices: 3 for an array of 2"),
         (lambda x: x.at[7].set(0.0), IndexError, "7 is out of bounds for axis 0"),
-        (lambda x: x[1.5], TypeError, "a float is no index"),
+        (lambda x: x[1.5], TypeError, "a float is not an index"),
         (lambda x: x[xnp.ones(2)], TypeError, "of integers or booleans"),
         (lambda x: x + [1, 2, 3], TypeError, "a list is not an array"),
         (lambda x: x + "a", TypeError, "add: a str is not an array"),

@@ -57,7 +57,7 @@ REFUSED = {
     "cov: fweights are counts": (TypeError, lambda: xnp.cov(M, fweights=np.array([1.5, 1.5]))),
     "unknown mode 'bad'": (ValueError, lambda: xnp.array(V).at[1].get(mode="bad")),
     "spacing: takes real": (ValueError, lambda: xnp.spacing(1j)),
-    "index: an object is no index": (TypeError, lambda: xnp.array(V)[object()]),
+    "index: an object is not an index": (TypeError, lambda: xnp.array(V)[object()]),
     "index: a dict": (TypeError, lambda: xnp.array(V)[{}]),
     "format: only a number": (TypeError, lambda: f"{xnp.array(V):.2f}"),
     "array: None is not": (ValueError, lambda: xnp.array([0.0, None])),

@@ -107,7 +107,7 @@ def test_what_is_refused_says_why(call, text):
 
 @pytest.mark.parametrize("numbers", [(1j, 0), (1, 1j), (np.zeros((2, 0), complex), 0)])
 def test_complex_degrees_and_orders_are_refused(numbers):
-    with pytest.raises(TypeError, match="takes degrees and orders that are whole numbers, got"):
+    with pytest.raises(TypeError, match="requires degrees and orders that are integers, got"):
         special.sph_harm_y(*numbers, 0.1, 0.1)
 
 

@@ -136,7 +136,7 @@ def test_dynamic_slice_of_traced_starts_counts_from_the_end() -> None:
         (lambda x: lax.concatenate([], 0), ValueError, "needs at least one array"),
         (lambda x: lax.pad(x, 0, [(1, 1, 0)]), ValueError, "one .low, high, interior. for each"),
         (lambda x: lax.pad(x, 0, [(-9, 0, 0), (0, 0, 0)]), ValueError, "must not be negative"),
-        (lambda x: lax.slice(x, (0, 0), (3, 3)), TypeError, "bounds must lie within the operand"),
+        (lambda x: lax.slice(x, (0, 0), (3, 3)), TypeError, "bounds must be within the operand"),
         (lambda x: lax.split(x, (1, 2)), ValueError, "a sum of 2, not 3"),
         (lambda x: lax.index_in_dim(x, 2), IndexError, "index 2 is out of bounds for axis 0"),
         (lambda x: lax.dynamic_slice(x, (0,), (1, 1)), TypeError, "a start for each dimension"),

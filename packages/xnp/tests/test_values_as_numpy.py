@@ -195,7 +195,7 @@ def test_trim_zeros_takes_any_number_of_dimensions() -> None:
 
 @pytest.mark.parametrize("trim", ["", "x", "fbf", ("f",), None, 3])
 def test_trim_zeros_refuses_sides_that_are_none(trim: object) -> None:
-    with pytest.raises(ValueError, match="trim_zeros: there are no such sides to trim"):
+    with pytest.raises(ValueError, match="trim_zeros: these sides do not exist"):
         xnp.trim_zeros(np.zeros(3), trim)  # type: ignore[arg-type]
 
 
