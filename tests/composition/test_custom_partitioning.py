@@ -214,7 +214,7 @@ def test_what_partition_raises_or_returns_wrongly_is_said():
     wrong(lambda mesh, a, r: (mesh, lambda x, y: x @ y, "x", (here, here)), "are shardings over")
     odd = NamedSharding(Mesh(np.array(devices("cpu")[:8]), "d"), P(None, "d"))
     pieces = mesh, lambda x, y: x @ y, odd, (here, here)
-    wrong(lambda mesh, a, r: pieces, "4 elements are not cut", ValueError)
+    wrong(lambda mesh, a, r: pieces, "4 elements cannot be sharded", ValueError)
 
 
 def test_wrong_calls_are_refused():

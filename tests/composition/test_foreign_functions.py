@@ -159,7 +159,7 @@ def test_a_primitive_of_yours_is_lowered_to_a_call(library):
         (lambda: ffi.ffi_call("f", X)(X, a=object()), TypeError, "a type that functions cannot"),
         (lambda: ffi.ffi_call("f", X)(X, a=as_array(X)), TypeError, "are operands, by position"),
         (lambda: ffi.ffi_lowering("f", layout=3), TypeError, "no option 'layout'"),
-        (lambda: ffi.register_ffi_type_id("f", None), ValueError, "takes a type as a whole"),
+        (lambda: ffi.register_ffi_type_id("f", None), ValueError, "registers the id of a type"),
         (lambda: ffi.register_ffi_target("f", None, api_version=7), ValueError, "two versions"),
         (lambda: ffi.ffi_call("xjit_there_is_none", X)(X), XlaError, "xjit_there_is_none"),
     ],

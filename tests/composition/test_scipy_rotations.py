@@ -112,7 +112,7 @@ def test_rotations_are_drawn_differentiated_and_batched():
     [
         (lambda: Rotation.from_quat(np.ones(3)), "Rotation.from_quat: the shape does not fit"),
         (lambda: Rotation.from_matrix(np.ones(3)), "Rotation.from_matrix: takes matrices"),
-        (lambda: Rotation.from_euler("ab", np.ones(2)), "Rotation: there are no such axes"),
+        (lambda: Rotation.from_euler("ab", np.ones(2)), "Rotation: these axes do not exist"),
         (lambda: Rotation.from_euler("xy", np.ones(3)), "an angle for each axis"),
         (lambda: Rotation.identity().as_euler("xxy"), "takes three axes, neighbours different"),
         (lambda: Slerp.init(np.ones(2), Rotation.identity(3)), "a time for each"),

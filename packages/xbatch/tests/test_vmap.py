@@ -481,7 +481,7 @@ def test_axes_by_name_serve_arguments_without_names_and_without_arrays():
 @pytest.mark.parametrize(
     ("in_axes", "kind", "text"),
     [
-        ({"q": 0}, ValueError, "in_axes names q, which is no argument and no part of one"),
+        ({"q": 0}, ValueError, "in_axes names q, which is not an argument or a part of one"),
         ({"p['v']": 0}, ValueError, "hint      perhaps p['w']"),
         ({"p": (0,)}, TypeError, "in_axes may give a name only an int or None"),
         ({0: 0}, TypeError, "in_axes may name arguments alone"),

@@ -345,5 +345,5 @@ def test_arrays_are_made_of_pieces_that_are_there():
         jit(of_callback)(np.ones(4, np.float32))
     with pytest.raises(ValueError, match="a piece is traced, and has no place"):
         jit(of_pieces)(np.ones(4, np.float32))
-    with pytest.raises(TypeError, match=r"(?s)no array on a device.*a ndarray"):
+    with pytest.raises(TypeError, match=r"(?s)not an array on a device.*a ndarray"):
         of_pieces(np.ones(4, np.float32))

@@ -121,7 +121,7 @@ COLLECTIVES = {
         try:
             g.to_numpy(twice)
         except ValueError as error:
-            assert "spread over 8 devices" in str(error)
+            assert "sharded over 8 devices" in str(error)
         else:
             raise AssertionError("to_numpy took a spread buffer")
         pieces = [g.to_numpy(piece) for piece in g.shards(twice)]

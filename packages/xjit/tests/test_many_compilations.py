@@ -123,7 +123,7 @@ def test_how_hard_xla_tries_is_an_option_that_has_names():
     for option in ("optimization_level", "memory_fitting_level"):
         for level in ("O0", "O3", CompilerEffortLevel.O1, 29):
             assert jit(lambda x: x + 1, compiler_options={option: level})(1.0) == 2.0
-        with pytest.raises(ValueError, match=f"option {option} has no such level") as caught:
+        with pytest.raises(ValueError, match=f"option {option} does not have this level") as caught:
             jit(lambda x: x + 1, compiler_options={option: "O9"})(1.0)
         assert "'O0', 'O1', 'O2', 'O3'" in str(caught.value)
 

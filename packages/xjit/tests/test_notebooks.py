@@ -45,12 +45,12 @@ def test_a_sharding_says_what_cuts_each_dimension():
     mesh = AbstractMesh((4, 2), ("data", "model"))
     html = NamedSharding(mesh, PartitionSpec("data", None, "model"))._repr_html_()
     assert rows_of(html) == [
-        ["dimension", "cut along", "pieces"],
+        ["dimension", "sharded along", "pieces"],
         ["0", "&#x27;data&#x27;", "4"], ["1", "no axis", "1"], ["2", "&#x27;model&#x27;", "2"],
     ]  # fmt: skip
     both = NamedSharding(mesh, PartitionSpec(("data", "model")))._repr_html_()
     assert rows_of(both)[1] == ["0", "&#x27;data&#x27;, &#x27;model&#x27;", "8"]
-    assert "whole on each device" in NamedSharding(mesh, PartitionSpec())._repr_html_()
+    assert "replicated on each device" in NamedSharding(mesh, PartitionSpec())._repr_html_()
 
 
 def test_a_lowered_and_a_compiled_function_show_their_types_and_fold_their_text():

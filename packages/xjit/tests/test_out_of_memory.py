@@ -56,7 +56,7 @@ SETUP = """
         try:
             use(value)
         except xprim.errors.OutOfMemoryError as error:
-            assert "400,000,000,000,000 bytes (364 TiB) were asked for." in str(error), error
+            assert "400,000,000,000,000 bytes (364 TiB) were requested." in str(error), error
         else:
             raise AssertionError(what)
 """
@@ -210,7 +210,7 @@ def test_the_error_names_the_operation_and_the_bytes():
         float((x @ x.T)[0, 0])
     first, got = str(caught.value).splitlines()[:2]
     assert first == (
-        "dot_general: out of memory: 400,000,000,000,000 bytes (364 TiB) were asked for."
+        "dot_general: out of memory: 400,000,000,000,000 bytes (364 TiB) were requested."
     )
     assert got.startswith("  got       RESOURCE_EXHAUSTED: Out of memory allocating 4000000000")
     assert isinstance(caught.value, XlaError) and isinstance(caught.value, MemoryError)
@@ -237,7 +237,7 @@ def test_the_error_says_what_the_program_takes():
 def test_a_long_list_of_what_is_in_memory_is_cut():
     cause = RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 363.80TiB."
                          + "\nBFC chunk" * 100)  # fmt: skip
-    with pytest.raises(OutOfMemoryError, match=r"about 363[.]80 TiB were asked for") as caught:
+    with pytest.raises(OutOfMemoryError, match=r"about 363[.]80 TiB were requested") as caught:
         runtime.fail("step", "it failed", cause)
     assert str(caught.value).count("BFC chunk") == 2
 
@@ -350,7 +350,7 @@ def test_more_bytes_than_can_be_counted_are_refused(wrap):
         return xnp.sin(xnp.zeros((2**40, 2**40)))
 
     text = (
-        r"out of memory: 4,835,703,278,458,516,698,824,704 bytes were asked for\."
+        r"out of memory: 4,835,703,278,458,516,698,824,704 bytes were requested\."
         r"\n  got       .*float32\[1099511627776,1099511627776\]"
     )
     with pytest.raises(OutOfMemoryError, match=text):

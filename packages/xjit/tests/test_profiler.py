@@ -72,7 +72,7 @@ def test_a_session_is_written_again_under_a_name(recorded, tmp_path):
 def test_there_is_one_record_at_a_time(tmp_path):
     profiler.start_trace(tmp_path)
     try:
-        with pytest.raises(RuntimeError, match="one at a time"):
+        with pytest.raises(RuntimeError, match="only one can be"):
             profiler.start_trace(tmp_path)
     finally:
         data = profiler.stop_trace()

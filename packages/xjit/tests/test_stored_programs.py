@@ -78,9 +78,9 @@ def test_a_program_that_calls_python_is_refused():
 
 @pytest.mark.parametrize("data", [b"", b"xstack export\n", b"xstack compiled 9\n" + bytes(50)])
 def test_what_is_no_stored_program_is_refused(data):
-    with pytest.raises(ValueError, match="no compiled program"):
+    with pytest.raises(ValueError, match="not a compiled program"):
         deserialize_and_load(data, None, None)
-    with pytest.raises(TypeError, match="no compiled program"):
+    with pytest.raises(TypeError, match="not a compiled program"):
         serialize(data)
 
 

@@ -245,7 +245,7 @@ def test_an_unbound_name_is_told_with_those_in_scope(fun, text):
     (lambda v: ours.pshuffle(v, ("i", "j"), [1, 2, 3]), "takes one axis name"),
     (lambda v: ours.all_gather(v, "i", to="unreduced"), "no values of type 'unreduced'"),
     (lambda v: ours.pshuffle(v, "i", [1, 2, 3]), "must be a permutation"),
-    (lambda v: ours.pbroadcast(v, "i", 4), "source must lie within"),
+    (lambda v: ours.pbroadcast(v, "i", 4), "source must be within"),
     (lambda v: ours.all_to_all(v, "i", 0, 0), "must have the size of the axis"),
     (lambda v: ours.all_to_all(v, "i", 1, 0), "split_axis=1 is out of range"),
     (lambda v: ours.all_to_all(v, "i", 0, 0, tiled=True), "multiple of the number of members"),

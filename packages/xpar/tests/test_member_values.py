@@ -85,7 +85,7 @@ def test_numbers_and_arrays_of_what_all_share_are_known():
 
 
 def test_one_value_of_what_varies_is_an_error_that_names_the_members():
-    with pytest.raises(ValueError, match="members hold values of their own") as caught:
+    with pytest.raises(ValueError, match="each member holds its own") as caught:
         members(lambda w, x: x if x.sum() > 11 else -x)(W, X)
     assert "(0, 0): False" in str(caught.value) and "(0, 1): True" in str(caught.value)
 

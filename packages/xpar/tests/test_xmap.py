@@ -126,7 +126,7 @@ def test_named_shapes_tell_over_which_axes_a_value_varies():
         ({"in_axes": ["b", "b"]}, "in_axes names a dimension or an axis twice"),
         ({"in_axes": {"b": -1}}, "counts dimensions from the first"),
         ({"in_axes": {"b": 2}}, "argument 0 has no dimension 2 for the axis 'b'"),
-        ({"in_axes": ({"b": 0}, {"b": 0})}, "no tree prefix of the arguments"),
+        ({"in_axes": ({"b": 0}, {"b": 0})}, "not a tree prefix of the arguments"),
         ({"out_axes": {}}, "(?i)out_axes"),
     ],
 )

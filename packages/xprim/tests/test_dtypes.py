@@ -192,7 +192,7 @@ def test_scalar_type_of_agrees_with_jax(name):
 
 
 def test_scalar_type_of_a_key_is_refused():
-    with pytest.raises(TypeError, match=r"scalar_type_of: elements of .* are no Python scalars"):
+    with pytest.raises(TypeError, match=r"scalar_type_of: elements of .* are not Python scalars"):
         dtypes.scalar_type_of(KeyDType())
 
 

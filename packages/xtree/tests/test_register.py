@@ -167,7 +167,7 @@ def test_a_static_dataclass_without_data_has_no_leaves():
         (["a"], None, TypeError, "data_fields is given without meta_fields"),
         (None, ["a"], TypeError, "meta_fields is given without data_fields"),
         (["a"], [], ValueError, r"the fields \['b'\] are neither data nor metadata"),
-        (["a", "b", "q"], [], ValueError, r"\['q'\] are no fields of the constructor"),
+        (["a", "b", "q"], [], ValueError, r"\['q'\] are not fields of the constructor"),
         (["a", "b"], ["a"], ValueError, r"the fields \['a'\] are named twice"),
     ],
 )

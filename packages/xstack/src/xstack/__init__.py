@@ -6,11 +6,11 @@
     xstack.grad(f), xstack.vmap(f), xstack.jit(f), xstack.random, ...
 
 Derivatives: grad, value_and_grad, jacobian, value_and_jacobian, jacrev,
-jacfwd, hessian, hvp, jvp, jvp_and_value, vjp, fwd_and_bwd, linearize, linear_transpose;
-rules of one's own by custom_jvp, custom_vjp, custom_derivative,
-custom_gradient, closure_convert; less storage by checkpoint, remat,
-custom_remat, checkpoint_policies; solutions of equations in module
-implicit; float0; module ad.
+jacfwd, hessian, hvp, jvp, jvp_and_value, vjp, fwd_and_bwd, linearize,
+linear_transpose; rules of one's own by custom_jvp, custom_vjp,
+custom_derivative, custom_gradient, closure_convert; less storage by
+checkpoint, remat, custom_remat, checkpoint_policies; solutions of equations
+in module implicit; float0; module ad.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,

@@ -791,3 +791,4 @@ def sum_over_all(x: Any) -> Any:
 # The names that release 0.2 of xad and xpar import.
 reshaped, moved, sliced, concatenated = reshape, move_dim, slice_dim, join
 converted, filled, broadcasted, selected = convert, fill, broadcast_to, select
+transposed, scaled, summed = permute, scale_by, sum_axes
