@@ -33,6 +33,9 @@ def test_processes_have_numbers_addresses_and_arguments_and_their_lines_are_merg
               v["XSTACK_COORDINATOR_ADDRESS"].partition(":")[0], sys.argv[1:])
         print("[Gloo] Rank 0 is connected to 1 peer ranks.")
         print("1 is connected to 1 peer ranks. Expected number of connected peer ranks is : 1")
+        print("[Gloo] Rank [Gloo] Rank 0 is connected to 1 peer ranks. 0 is connected to 1 ")
+        print()  # the end of the second line
+        print()
         print("to the other stream", file=sys.stderr)
     """
     launcher = start(tmp_path, script, "-n", "3", "--devices", "2", "--color", "always")
@@ -41,6 +44,7 @@ def test_processes_have_numbers_addresses_and_arguments_and_their_lines_are_merg
     tags = ["\033[36m[0]\033[0m", "\033[33m[1]\033[0m", "\033[32m[2]\033[0m"]
     assert sorted(printed.splitlines()) == sorted(
         [f"{tag} {i} 3 2 127.0.0.1 ['one', '--two']" for i, tag in enumerate(tags)]
+        + [f"{tag} " for tag in tags]
         + [f"{tag} to the other stream" for tag in tags]
     )
 

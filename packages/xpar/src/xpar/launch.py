@@ -665,8 +665,11 @@ class _Child:
         self._reader.start()
 
     def _read(self, stream: IO[str]) -> None:
+        unended = 0  # greetings of which the end of the line has not come yet
         for line in stream:
-            if _NOISE.search(line):
+            unended += line.count("[Gloo] Rank ")
+            if _NOISE.search(line) or (unended > 0 and line.isspace()):
+                unended = max(unended - 1, 0)
                 continue
             with self._screen:
                 if not self._held and line.startswith("Traceback (most recent call last)"):
