@@ -30,7 +30,8 @@ from xad.arguments import (
 )
 from xad.tangents import float0_zeros, instantiate, is_differentiable, retype_as, zeros_of
 from xnp import lax
-from xnp.lax import broadcast_in_dim_p, concatenate_p, iota_p, reshape_p, slice_p, transpose_p
+from xnp.lax import concatenate_p, reshape_p, slice_p, transpose_p
+from xnp.primitives import table
 from xprim import Array, ShapedArray, Zero, dtypes, eval_closed, from_numpy, shaped_array, state
 from xprim.errors import message
 from xprim.requirements import require, require_choice
@@ -451,17 +452,9 @@ def _in_loop(
 def _basis_from(first: Any, size: int, aval: ShapedArray, start: int) -> Any:
     """Return `size` basis vectors from number `first`; the array's own begin at `start`."""
     shape = (size, aval.size)
-    row, column = [_iota(shape, k) for k in (0, 1)]
-    offset = broadcast_in_dim_p.bind(
-        lax.sub(first, lax.full_like(first, start)), shape=shape, broadcast_dimensions=()
-    )[0]
-    (chosen,) = xprim.get_primitive("eq").bind(lax.add(row, offset), column)
-    ones = lax.convert_element_type_p.bind(chosen, new_dtype=aval.dtype, weak_type=False)[0]
-    return _reshape(ones, (size, *aval.shape))
-
-
-def _iota(shape: tuple[int, ...], dimension: int) -> Any:
-    return iota_p.bind(dtype=dtypes.int32, shape=shape, dimension=dimension)[0]
+    offset = table.broadcast_to(lax.sub(first, lax.full_like(first, start)), shape)
+    chosen = table.bind("eq", table.add(table.iota(shape, 0), offset), table.iota(shape, 1))
+    return _reshape(table.convert(chosen, aval.dtype), (size, *aval.shape))
 
 
 def _basis(

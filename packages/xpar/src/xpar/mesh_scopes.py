@@ -198,7 +198,7 @@ def auto_axes(
       A function like `f`, which takes `out_sharding` as a keyword argument as well.
 
     Raises:
-      TypeError: nothing says how the results lie.
+      TypeError: the sharding of the results is missing.
       ValueError: there is no mesh, or it has no such axis.
 
     Example:
@@ -239,7 +239,7 @@ def explicit_axes(
       A function like `f`, which takes `in_sharding` as a keyword argument as well.
 
     Raises:
-      TypeError: nothing says how the arguments lie.
+      TypeError: the sharding of the arguments is missing.
       ValueError: there is no mesh, or it has no such axis.
     """
     if f is None:
@@ -256,20 +256,20 @@ def _with_axis_modes(
     f: Callable[..., Any], operation: str, call: Callable[[Any, Any, Any], Any], keyword: str,
     given: Any, what: str,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return a function like `f` that is told how values lie here, or by a keyword at each call."""
+    """Return a function like `f` whose sharding is given here, or by a keyword at each call."""
     check_function(f, operation)
 
     @transforming(f, operation)
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def with_sharding(*args: Any, **kwargs: Any) -> Any:
         sharding = kwargs.pop(keyword, None) if given is None else given
         if sharding is None:
             raise TypeError(message(
-                f"{operation}({name_of(f)})", f"nothing says how the {what} lie.",
+                f"{operation}({name_of(f)})", f"the sharding of the {what} is missing.",
                 hint=f"f(..., {keyword}=P(...)), or {operation}(f, {keyword}=P(...))",
             ))  # fmt: skip
         return call(args, kwargs, sharding)
 
-    return told
+    return with_sharding
 
 
 @contextmanager

@@ -32,12 +32,12 @@ from xjit.lowering.stablehlo_text import (
     Builder,
     Members,
     Module,
-    equal_constants_merged,
     everywhere_text,
     explicit_text,
     mark_optimised,
+    merge_repeated,
     numbers_of_devices,
-    optimised,
+    optimise,
     sharding_text,
     type_text,
 )
@@ -71,7 +71,6 @@ from xprim import (
     effects_text,
     extended,
     get_primitive,
-    merge_common_subexpressions,
     ordered_effects,
     prune_dead_code,
     source,
@@ -205,10 +204,9 @@ def lower(
     smaller, needed = prune_dead_code(stacked, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
-    smaller = equal_constants_merged(smaller)
-    shorter = merge_common_subexpressions(smaller.jaxpr)
-    shorter = without_repeated(shorter, shardings, out_shardings)
-    mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
+    merged = merge_repeated(smaller)
+    shorter = without_repeated(merged.jaxpr, shardings, out_shardings)
+    mark_optimised(smaller := ClosedJaxpr(shorter, merged.consts))
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
     module.is_portable = is_portable
@@ -242,7 +240,7 @@ def text_of_piece(closed: ClosedJaxpr, mesh: Any, devices: Sequence[Any], platfo
     module = _module(platform, dict(mesh.shape), devices)
     numbers = np.array(numbers_of_devices(module, mesh.devices_in_order))
     module.members = Members(mesh, tuple(mesh.axis_names), numbers.reshape(mesh.axis_sizes))
-    symbol, captured = module.function(optimised(extended.physical(closed)), "piece")
+    symbol, captured = module.function(optimise(extended.physical(closed)), "piece")
     builder = Builder(module)
     values = [builder.constant(c.to_host(), c.aval) for c in captured]
     names = [f"%arg{i}" for i in range(len(closed.in_avals))]
@@ -611,7 +609,7 @@ def _stage_program(
                      eqn.signature)
             for eqn in jaxpr.eqns
         ])  # fmt: skip
-        closed = optimised(ClosedJaxpr(jaxpr, consts))
+        closed = optimise(ClosedJaxpr(jaxpr, consts))
         remember(_staged, full_key, closed, _MAX_STAGED)
     return closed
 

@@ -327,19 +327,23 @@ def type_text(aval: ShapedArray) -> str:
     return _stablehlo_text_types[aval]
 
 
-def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
+def optimise(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return the same program, of the same arguments, without dead and repeated equations."""
     found = closed.memo.get("optimised")
     if found is None:
         smaller, _ = prune_dead_code(closed, keep_arguments=True)
-        smaller = equal_constants_merged(smaller)
-        merged = merge_common_subexpressions(smaller.jaxpr)
-        found = closed.memo["optimised"] = ClosedJaxpr(merged, smaller.consts)
+        found = closed.memo["optimised"] = merge_repeated(smaller)
         mark_optimised(found)
     return closed if found is _ITSELF else found
 
 
-def equal_constants_merged(closed: ClosedJaxpr) -> ClosedJaxpr:
+def merge_repeated(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Use one constant for all of the same bits, and one equation for all that compute the same."""
+    smaller = merge_equal_constants(closed)
+    return ClosedJaxpr(merge_common_subexpressions(smaller.jaxpr), smaller.consts)
+
+
+def merge_equal_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Use one constant for all of the same bits.
 
     A program that computes `eye(n)` several times while it is traced has an array for each: what
@@ -393,7 +397,7 @@ def _is_on_host(c: ConcreteArray) -> bool:
 
 
 def mark_optimised(closed: ClosedJaxpr) -> None:
-    """Note that `optimised` has nothing to do for a program."""
+    """Note that `optimise` has nothing to do for a program."""
     closed.memo["optimised"] = _ITSELF
 
 
@@ -664,7 +668,7 @@ class Builder:
 
     def inline(self, closed: ClosedJaxpr, operands: Names) -> list[str]:
         """Write the equations of a program here and return the names of its results."""
-        closed = optimised(closed)
+        closed = optimise(closed)
         consts = [self.array_constant(c) for c in closed.consts]
         return self.module.write_jaxpr(self, closed.jaxpr, [*consts, *operands])
 

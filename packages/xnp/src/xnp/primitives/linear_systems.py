@@ -976,11 +976,17 @@ def _numpy_cofactors(a: Any) -> Any:
         return (np.zeros(a.shape, a.dtype),)
     s, u, vh = svd_p.rule("numpy")(a, full_matrices=False, compute_uv=True)
     (sign,) = _det_numpy(np.matmul(u, vh))
+    before, after = _numpy_before_and_after(s)
+    found = np.matmul(u * (before * after)[..., None, :], vh).conj() * sign[..., None, None]
+    return (found.astype(a.dtype, copy=False),)
+
+
+def _numpy_before_and_after(s: Any) -> tuple[Any, Any]:
+    """Return for each i the products of all s_k with k < i, and of those with k > i."""
     ones = np.ones((*s.shape[:-1], 1), s.dtype)
     before = np.cumprod(np.concatenate([ones, s[..., :-1]], -1), -1)
     after = np.cumprod(np.concatenate([s[..., 1:], ones], -1)[..., ::-1], -1)[..., ::-1]
-    found = np.matmul(u * (before * after)[..., None, :], vh).conj() * sign[..., None, None]
-    return (found.astype(a.dtype, copy=False),)
+    return before, after
 
 
 def _stablehlo_cofactors(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -1183,13 +1189,11 @@ def _numpy_products_but_two(s: Any) -> Any:
     """Return for i, j the product of all s_k but s_i and s_j; the diagonal is zero."""
     n = s.shape[-1]
     above = np.triu(np.ones((n, n), s.dtype), 1)
-    one = np.ones((*s.shape[:-1], 1), s.dtype)
-    before = np.cumprod(np.concatenate([one, s[..., :-1]], -1), -1)[..., :, None]
-    after = np.cumprod(np.concatenate([s[..., 1:], one], -1)[..., ::-1], -1)[..., None, ::-1]
+    before, after = _numpy_before_and_after(s)
     rows = s[..., None, :] * above + (1 - above)
     first = np.ones((*rows.shape[:-1], 1), s.dtype)
     between = np.cumprod(np.concatenate([first, rows[..., :-1]], -1), -1)
-    upper = before * between * after * above
+    upper = before[..., :, None] * between * after[..., None, :] * above
     return upper + upper.swapaxes(-1, -2)
 
 
