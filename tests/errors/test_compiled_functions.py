@@ -1,5 +1,7 @@
 """The messages of `jit`: its options, its arguments, donated arrays, platforms, stages."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -161,6 +163,46 @@ def an_argument_both_static_and_donated():
 )
 def a_string_as_traced_argument():
     jit(lambda x, mode: x)(X3, "relu")
+
+
+class Net:
+    def __init__(self):
+        self.weights = xnp.ones(3)
+
+    def __repr__(self):
+        return "Net()"
+
+
+@dataclass
+class Point:
+    x: float
+
+
+@refused(
+    TypeError,
+    f"""
+    jit: the argument net of <lambda> is not an array of numbers.
+      got       a {__name__}.Net: Net()
+      expected  an Array, a NumPy array or a number, or a tree of them
+      hint      if it holds arrays, make it a pytree: register_pytree_node(Net, flatten, unflatten);
+                if it is an option, make it static: static_argnames='net'
+    """,
+)
+def an_object_of_a_class_as_traced_argument():
+    jit(lambda net: net.weights)(Net())
+
+
+@refused(
+    TypeError,
+    f"""
+    grad: the argument: a {__name__}.Point is not an array.
+      got       Point(x=2.0)
+      expected  an Array, a NumPy array or a Python scalar
+      hint      if it holds arrays, make it a pytree: register_dataclass(Point)
+    """,
+)
+def a_dataclass_as_differentiated_argument():
+    xstack.grad(lambda p: p.x**2)(Point(2.0))
 
 
 @refused(

@@ -22,7 +22,7 @@ import numpy as np
 
 from xprim import dtypes
 from xprim.avals import ShapedArray, SymbolicSize, shaped_array
-from xprim.errors import HINTS, UnknownAttribute, brief, kind_name, message
+from xprim.errors import HINTS, UnknownAttribute, brief, kind_name, message, suggest_registration
 from xprim.memory import allocated, forgotten, lent, refuse_masked, sealed
 from xtree.boundaries import boundary, is_boundary, leave
 from xtree.errors import with_article
@@ -366,7 +366,8 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
         what, f"{'None' if value is None else with_article(kind_name(value))} is not an array.",
         got="" if value is None else brief(value),
         expected="an Array, a NumPy array or a Python scalar",
-        hint="make an array of it first: xnp.array(...)" if is_list else "",
+        hint="make an array of it first: xnp.array(...)" if is_list else
+        suggest_registration(value),
     ))  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, MethodType
 from typing import Any, ClassVar, NoReturn
@@ -25,7 +26,8 @@ __all__ = [
     "ArgumentError", "ShapeError", "AxisError", "MixedMemoryError", "TypePromotionError",
     "MissingRuleError", "UndefinedRuleError", "DuplicateRuleError", "number_wanted", "JAXTypeError",
     "JAXIndexError", "JaxRuntimeError", "described", "kind_name", "with_article", "brief",
-    "place_of", "argument_names", "LazyNames", "HINTS", "UnknownAttribute", "attribute_error",
+    "place_of", "suggest_registration", "argument_names", "LazyNames", "HINTS", "UnknownAttribute",
+    "attribute_error",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -623,6 +625,36 @@ def kind_name(value: Any) -> str:
     kind = type(value)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return module + kind.__qualname__
+
+
+def suggest_registration(value: Any) -> str:
+    """Return the hint that an object of a class of the user's is a pytree once it is registered.
+
+    It is empty for values of other kinds: numbers, text, containers, functions, classes.
+
+    Example:
+      >>> class Model:
+      ...     def __init__(self):
+      ...         self.weights = [1.0, 2.0]
+      >>> suggest_registration(Model())
+      'if it holds arrays, make it a pytree: register_pytree_node(Model, flatten, unflatten)'
+      >>> suggest_registration(3), suggest_registration(len)
+      ('', '')
+    """
+    kind = type(value)
+    if kind.__module__.partition(".")[0] in sys.stdlib_module_names or isinstance(value, type):
+        return ""
+    if not hasattr(value, "__dict__") or hasattr(kind, "__members__"):  # of an enum
+        return ""
+    if hasattr(value, "__wrapped__"):  # a function
+        return ""
+    if hasattr(kind, "__dataclass_fields__"):
+        how = f"register_dataclass({kind.__name__})"
+    elif hasattr(kind, "tree_flatten"):
+        how = f"register_pytree_node_class({kind.__name__})"
+    else:
+        how = f"register_pytree_node({kind.__name__}, flatten, unflatten)"
+    return f"if it holds arrays, make it a pytree: {how}"
 
 
 def brief(value: Any) -> str:

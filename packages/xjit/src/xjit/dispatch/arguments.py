@@ -16,7 +16,7 @@ import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xprim import Array, ConcreteArray, as_array, config, dtypes, from_numpy, shaped_array, state
-from xprim.errors import brief, described, message
+from xprim.errors import brief, described, message, suggest_registration
 from xprim.memory import refuse_masked
 from xprim.refs import BaseRef
 from xprim.static_keys import static_key
@@ -326,7 +326,8 @@ class Arguments:
         name, fun, api = self.names()[i], self.signature.name, self.signature.api
         refuse_masked(leaf, f"{api}: the argument {name} of {fun}")
         argument = name.split("[")[0].split(".")[0]
-        hint = f"if it is an option, make it static: static_argnames={argument!r}"
+        static = f"if it is an option, make it static: static_argnames={argument!r}"
+        hint = ";\n".join(filter(None, [suggest_registration(leaf), static]))
         if hasattr(leaf, "dtype"):
             hint = "NumPy arrays of numbers and booleans can be traced; convert it with .astype"
         return TypeError(message(
