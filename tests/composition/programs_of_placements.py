@@ -1,6 +1,6 @@
 """Programs over eight devices about where values lie, written once for two libraries.
 
-What the tests of JAX's `jit`, `pjit` and arrays show of it: the mesh that is set, the words in
+What the tests of JAX's `jit`, `pjit` and arrays show of it: the context mesh, the words in
 which results lie, sizes that do not divide, new arrays, described arguments. Run as a program with
 the name of a library it prints the lines of these, of `programs_over_devices` and of
 `programs_of_axes` as JSON.

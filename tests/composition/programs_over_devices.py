@@ -53,7 +53,7 @@ def lying(x: Any) -> str:
 
 
 def table(ns: Any, shape: tuple[int, ...], *parts: Any, **keywords: Any) -> Any:
-    """Return the numbers from 0, spread over the mesh that is set."""
+    """Return the numbers from 0, spread over the context mesh."""
     numbers = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     return ns.top.device_put(numbers, ns.P(*parts, **keywords))
 

@@ -219,7 +219,7 @@ def test_what_partition_raises_or_returns_wrongly_is_said():
 
 def test_wrong_calls_are_refused():
     f = custom_partitioning(lambda x: x)
-    with pytest.raises(ValueError, match="nobody has said how this is split"):
+    with pytest.raises(ValueError, match="the sharding of its results is unknown"):
         f(1.0)
     for error in (NotImplementedError, ValueError):
         with pytest.raises(error, match="the sharding rule is missing"):

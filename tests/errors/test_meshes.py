@@ -476,7 +476,7 @@ def a_map_whose_dimension_is_counted_from_the_end():
 @refused(
     ValueError,
     """
-    shard_map(<lambda>): the mesh that is set has other axes.
+    shard_map(<lambda>): the context mesh has other axes.
       got       mesh=AbstractMesh('a': 8, axis_types=(Explicit,))
                 set: Mesh('x': 4, axis_types=(Auto,))
       hint      make the abstract mesh of it, mesh.abstract_mesh, or set another mesh

@@ -172,7 +172,7 @@ def test_a_coordinator_that_is_not_there_is_named_within_the_time():
         distributed.initialize(address, 2, 1, initialization_timeout=1)
     assert 0.8 < time.monotonic() - start < 60  # the machine may be busy
     text = str(caught.value)
-    assert text.startswith(f"initialize: nobody answers at {address}, where the coordinator")
+    assert text.startswith(f"initialize: no answer at {address}, where the coordinator")
     assert "after 1 s" in text and not distributed.is_initialized()
 
 

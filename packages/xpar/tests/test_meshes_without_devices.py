@@ -1,4 +1,4 @@
-"""`shard_map` over an `AbstractMesh`: the devices are those of the mesh that is set, or of data."""
+"""`shard_map` over an `AbstractMesh`: the devices are those of the context mesh, or of data."""
 
 import gc
 

@@ -324,7 +324,7 @@ class CustomCall:
         )  # fmt: skip
 
     def _check_zero(self, zero: Any, avals: Sequence[ShapedArray]) -> None:
-        """Raise for a `SymbolicZero` that is no cotangent of what it is given for."""
+        """Raise for a `SymbolicZero` that has not the type of its value."""
         other = [a for a in avals if zero is not None and a.shape != zero.shape]
         if other:
             raise ShapeError(message(

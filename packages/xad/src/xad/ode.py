@@ -82,7 +82,7 @@ def odeint(
       The solution at the times, a pytree like `y0` with one more dimension in front.
 
     Raises:
-      TypeError: a value that is no array of floats, or a derivative with other leaves than `y0`.
+      TypeError: a value is not an array of floats, or a derivative with other leaves than `y0`.
       ValueError: `t` is not a vector, or has no elements; a tolerance is negative or NaN; `mxstep`
         or `hmax` is not positive.
 

@@ -95,7 +95,7 @@ def check_places(places: tuple[Any, ...], signature: Any) -> list[Any]:
     name = f"{signature.operation}: with_refs"
     if tree != signature.in_tree:
         raise ValueError(message(
-            name, "what it is given has another structure than the primals.", got=f"{tree}",
+            name, "its arguments have another structure than the primals.", got=f"{tree}",
             expected=f"{signature.in_tree}, of references, GradValue() and DontWant()",
             hint="None is a tree without leaves: write GradValue() or DontWant()",
         ))  # fmt: skip

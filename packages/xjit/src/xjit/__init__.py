@@ -9,7 +9,7 @@ Importing this lets eager evaluation compile large operations, too, and gives ar
 that concern devices. It starts no device.
 """
 
-import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
+import xnp  # noqa: F401 - gives tracers their operators, also where nothing else imports it
 from xjit.dispatch.eager_backend import EagerBackend, NoDevices
 from xjit.dispatch.placement import read_buffer
 from xjit.dispatch.transfer import attach

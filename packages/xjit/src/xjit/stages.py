@@ -69,7 +69,7 @@ _stored_programs = late_import("xjit.stored_programs", "few programs are stored 
 
 
 # -------------------------------------------------------------------------------------- unplaced
-# The placement of programs that are only written: over meshes whose devices nobody has.
+# The placement of programs that are only written: over meshes without devices here.
 #
 # Devices are numbers there, as in stored programs, so the text is that for any devices of the
 # mesh.

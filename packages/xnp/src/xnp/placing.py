@@ -23,7 +23,7 @@ __dir__ = __all__.copy
 def compute_as(
     sharding: Any, fun: Callable[..., Array], *args: Any, operation: str = "", **kwargs: Any
 ) -> Array:
-    """Return what a function gives, which lies as a sharding says.
+    """Return the result of a function, placed by a sharding.
 
     Args:
       sharding: of one device, or over a mesh: then it answers what the shardings of the operands

@@ -8,7 +8,7 @@
 
 A `Ref` is read by an index and written by one. A function may close over references, or get them
 as arguments; compiled, it takes their values and gives the next ones, and the memory of a value
-that nobody else holds is used again. The writes of a program happen in its order, whatever the
+without other holders is used again. The writes of a program happen in its order, whatever the
 control flow. Two names for one reference would make that a question, so a function may not get
 one twice.
 """
@@ -274,7 +274,7 @@ def empty_ref(ty: DuckTypedArray | ArrayLike, memory_space: None = None, pin: bo
 
 
 def freeze(ref: Ref) -> Array:
-    """Return the value of a reference, which nobody may use any more.
+    """Return the value of a reference, which must not be used any more.
 
     Raises:
       ValueError: it was ended before, or made outside of the function that is transformed.
@@ -294,7 +294,7 @@ def freeze(ref: Ref) -> Array:
 
 
 def free_ref(ref: Ref) -> None:
-    """Give up a reference, which nobody may use any more; errors are those of `freeze`."""
+    """Give up a reference, which must not be used any more; errors are those of `freeze`."""
     _check(ref, "free_ref").end("free_ref")
 
 

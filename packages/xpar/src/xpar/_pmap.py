@@ -230,7 +230,7 @@ def pmap(
         afterwards.
 
     Returns:
-      A function of the same arguments. Its results are spread over the devices, and stay so when
+      A function of the same arguments. Its results are sharded over the devices, and stay so when
       they are passed to a `pmap` along the same axis.
 
     Raises:

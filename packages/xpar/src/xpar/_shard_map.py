@@ -200,7 +200,7 @@ class HandedOn(NamedTuple):
 
     Attributes:
       tree: that of all arguments.
-      values: of those that are handed on, with their places among the leaves.
+      values: of those that are passed on, with their places among the leaves.
       rest: the other leaves.
       specs: of these.
     """
@@ -743,11 +743,11 @@ def shard_map(
 
     Args:
       f: a function of pytrees of arrays, which it gets as pieces; without it, a decorator.
-      mesh: the devices; by default the mesh that is set (`set_mesh`). An `AbstractMesh` will do:
-        its devices are those of the mesh that is set, or on which the arguments lie.
+      mesh: the devices; by default the context mesh (`set_mesh`). An `AbstractMesh` will do:
+        its devices are those of the context mesh, or on which the arguments lie.
       in_specs: how the arguments are cut: a partition spec for all, or a tree prefix of the tuple
         of arguments. An axis that a spec does not name has the same piece for all its members.
-        Of None arrays are whole, and other leaves (numbers, strings, functions) are handed on as
+        Of None arrays are whole, and other leaves (numbers, strings, functions) are passed on as
         they are: the function is traced again for each set of them.
         By default they are found in the types of the arguments: as these lie along the explicit
         axes of the mesh.
@@ -916,10 +916,10 @@ class _ShardMapCalls(Calls):
         requested = options["in_specs"]
         leaves = () if requested is INFER else xtree.leaves(requested, is_leaf=_is_spec)
         self._hands_on = any(spec is None for spec in leaves)
-        self._of_the_rest: dict[Any, Any] = {}  # at most `_MOST_HANDED_ON`, by what is handed on
+        self._of_the_rest: dict[Any, Any] = {}  # at most `_MOST_HANDED_ON`, by what is passed on
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function; what is no array and has the spec None, it gets as it is."""
+        """Call the function; what is not an array and has the spec None, it gets as it is."""
         if self._hands_on and not kwargs:
             call = static_args(self.options["in_specs"], args, _is_spec)
             if call is not None:
@@ -950,7 +950,7 @@ class _ShardMapCalls(Calls):
             return found
         if found.shape_tuple != known.shape_tuple:
             raise ValueError(message(
-                f"shard_map({self.name})", "the mesh that is set has other axes.",
+                f"shard_map({self.name})", "the context mesh has other axes.",
                 got=f"mesh={found!r}\nset: {known!r}",
                 hint="make the abstract mesh of it, mesh.abstract_mesh, or set another mesh",
             ))  # fmt: skip

@@ -362,7 +362,7 @@ def smap(
     f: Callable[..., Any] | None = None, /, *, in_axes: PyTree = INFER, out_axes: PyTree,
     axis_name: Hashable,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return a function that runs `f` on each device along one axis of the mesh that is set.
+    """Return a function that runs `f` on each device along one axis of the context mesh.
 
     Where `vmap` takes an element of a dimension away, each device has a piece of it here. The other
     axes of the mesh remain as they are, so one `smap` inside another is along two of them.

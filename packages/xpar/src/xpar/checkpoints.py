@@ -374,7 +374,7 @@ def save(directory: Any, step: int, tree: Any, *, wait: bool = True) -> Saving:
     Raises:
       FileExistsError: the step is there already.
       ValueError: the number is negative, or two leaves have one name.
-      TypeError: a leaf is no array, or one of keys.
+      TypeError: a leaf is not an array, or one of keys.
 
     Example:
       >>> import tempfile
@@ -601,7 +601,7 @@ def _array(name: str, leaf: Any) -> ConcreteArray:
     assert isinstance(x, ConcreteArray)
     if sums_of(x.aval).unreduced:
         raise TypeError(message(
-            "save", "an array that is in parts of a sum is not saved: restored on another mesh, it "
+            "save", "an unreduced array is not saved: restored on another mesh, it "
             "would have other parts.", got=f"x{name}: {x.aval.str_long()}",
             hint="reshard(x, P(...)) adds the parts up",
         ))  # fmt: skip

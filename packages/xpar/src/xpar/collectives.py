@@ -1697,7 +1697,7 @@ def ragged_all_to_all(
     tables = [as_array(x, what="ragged_all_to_all")
               for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]  # fmt: skip
     _check(rows, kept, tables, count)
-    if not rows.shape[0]:  # nobody has anything to send
+    if not rows.shape[0]:  # no member has anything to send
         return kept
     params: dict[str, Any] = {"axis_name": names, "axis_index_groups": groups}
     found: Array = xnp.lax.platform_dependent(

@@ -295,7 +295,7 @@ def check_in(
       name: where this process runs, for the errors of others.
 
     Raises:
-      RuntimeError: nobody answers, processes are missing, or the coordinator refuses this one.
+      RuntimeError: there is no answer, processes are missing, or the coordinator refuses this one.
     """
     connection = _connect(address, deadline, seconds)
     lines = Lines(connection)
@@ -333,7 +333,7 @@ def _connect(address: str, deadline: float, seconds: float) -> socket.socket:
         except OSError as error:
             if left <= _RETRY:
                 raise RuntimeError(message(
-                    "initialize", f"nobody answers at {address}, where the coordinator should be.",
+                    "initialize", f"no answer at {address}, where the coordinator should be.",
                     got=f"{error} after {seconds:.0f} s",
                     expected="a process 0 that calls initialize with this address",
                     hint="initialization_timeout says how long to wait for it",
@@ -423,7 +423,7 @@ class Gathering:
         self._ended: list[int] = []
 
     def gather(self, deadline: float, seconds: float) -> bool:
-        """Wait until all are there and return whether they are; the rest is told who is missing."""
+        """Wait until all are there and return whether they are; the others learn which miss."""
         while len(self._names) < self._count:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -555,7 +555,7 @@ _PROGRAM = "from xpar.distributed import main; main()"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a coordinator is told.
+    """The settings of a coordinator.
 
     Attributes:
       address: where it listens, `host:port`.
@@ -602,7 +602,7 @@ def start(plan: Plan) -> subprocess.Popen[str]:
 
 def main() -> None:
     """Be a coordinator: the plan comes from standard input, whose end is that of process 0."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # process 0 is told, and ends this one
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # process 0 gets it, and ends this one
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     plan = Plan(**json.loads(sys.stdin.readline()))
@@ -806,8 +806,8 @@ class ProcessFailureError(XStackRuntimeError):
     """Other processes have failed, so what this one waits for will not come.
 
     Processes that work together exchange values in each program; when one is killed, stops or does
-    not answer for the time of a heartbeat, the others cannot go on. The usual remedy is to end, and
-    to have all start again from the last checkpoint.
+    not answer for the time of a heartbeat, the others cannot continue. The usual remedy is to end,
+    and to have all start again from the last checkpoint.
 
     Attributes:
       failed_processes: the numbers of the processes that have failed.

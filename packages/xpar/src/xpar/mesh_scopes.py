@@ -136,13 +136,13 @@ use_mesh = set_mesh
 
 
 def get_mesh() -> Mesh:
-    """Return the mesh that is set in this thread, or one that is `empty`."""
+    """Return the context mesh in this thread, or one that is `empty`."""
     mesh = current_mesh.value
     return _NO_MESH if mesh is None else mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """Return the shape of the mesh that is set in this thread, or one that is `empty`.
+    """Return the shape of the context mesh in this thread, or one that is `empty`.
 
     Inside `auto_axes` and `explicit_axes` its axes are of the types that they have there.
     """
@@ -190,7 +190,7 @@ def auto_axes(
 
     Args:
       f: a function of trees of arrays; without it, a decorator.
-      axes: the names of the axes; by default all of the mesh that is set.
+      axes: the names of the axes; by default all of the context mesh.
       out_sharding: how the results lie, a sharding or partition spec for all or a tree prefix of
         them. Where it is not given here, each call gives it.
 
@@ -231,7 +231,7 @@ def explicit_axes(
 
     Args:
       f: a function of trees of arrays; without it, a decorator.
-      axes: the names of the axes; by default all of the mesh that is set.
+      axes: the names of the axes; by default all of the context mesh.
       in_sharding: how the arguments lie inside, a sharding or partition spec for all or a tree
         prefix of the tuple of arguments. Where it is not given here, each call gives it.
 
@@ -305,7 +305,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
 def no_collectives(new_val: Iterable[Any]) -> Override:
     """Forbid operations inside that exchange values along explicit axes of the mesh.
 
-    What is refused while a program is traced: sums over a dimension that such an axis cuts, and
+    What raises while a program is traced: sums over a dimension that such an axis cuts, and
     changes of what it cuts.
 
     Args:

@@ -321,7 +321,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Return whether this is the step at which all processes save, since one is told to end.
+    """Return whether this is the step at which all processes save, since one has got SIGTERM.
 
     A scheduler that takes a machine away sends SIGTERM to its process some time before. Once that
     has come to any process, all agree on a step that none has passed. Every process calls this at

@@ -170,8 +170,8 @@ def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPictur
 
     Args:
       x: an array; or, with `sharding`, its shape.
-      sharding: how an array of this shape would lie: a sharding, or a partition spec over the mesh
-        that is set.
+      sharding: how an array of this shape would lie: a sharding, or a partition spec over the
+        context mesh.
 
     Returns:
       A picture, which notebooks show; `save(path)` writes it to a file.

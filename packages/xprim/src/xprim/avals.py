@@ -263,7 +263,7 @@ class ShapedArray:
         ])  # fmt: skip
 
     def _sums(self) -> str:
-        """Return the axes along which it varies, is in parts of a sum, or its cotangent is."""
+        """Return the axes along which it varies, is unreduced, or its cotangent is."""
         if self.type_sharding is None:
             return ""
         spec, order = self.type_sharding.spec, self.type_sharding.mesh.axis_names

@@ -4,7 +4,7 @@ Dtypes are NumPy's, with those of `ml_dtypes`, which NumPy takes for opaque ("ki
 are asked here, and answered from sets made once. Two functions bring a dtype to what it means
 here, and differ in who chose it:
 
-    canonicalize_dtype   nobody chose: Python scalars, NumPy input. 64 bits become 32 unless
+    canonicalize_dtype   not chosen: Python scalars, NumPy input. 64 bits become 32 unless
                          `enable_x64` is set.
     requested_dtype      the user wrote `dtype=...`: honoured as it is; only `int`, `float` and
                          `complex` stand for the default of their kind.

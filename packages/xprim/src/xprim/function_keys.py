@@ -1160,7 +1160,7 @@ def _describe(part: Any) -> str:
 # is known to be constant and equal: code, defaults, enclosing variables, attributes
 # (`__wrapped__` too), the globals it names, the attributes it reads of modules, the classes it
 # uses, and so on from there. What is not known to be constant (a list, an object, a clock, a
-# module handed on) is not guessed at: such a function is known by its identity, and
+# module passed on) is not guessed at: such a function is known by its identity, and
 # `why_not_shared` names what it was.
 #
 # Keys are made anew at each look-up, so a global that changed gives another key. Identities are

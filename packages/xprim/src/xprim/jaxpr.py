@@ -37,7 +37,7 @@ __dir__ = __all__.copy
 # A primitive with an `effects` rule says which effects an equation of it has; a call has those of
 # its program. No equation with an effect is dropped, merged with another or moved past one, and
 # what would make it happen twice (recomputation under `checkpoint`), or for examples that do not
-# take part (branches and loops of a batch), is refused, unless the effect is for looking at a
+# take part (branches and loops of a batch), raises, unless the effect is for looking at a
 # program only: `Effect(exact=False)`, as prints are.
 #
 # An effect is any hashable object. Equations with an effect happen one after the other, in the

@@ -40,7 +40,7 @@ def out_of_memory(
 ) -> OutOfMemoryError:
     """Return the error for an operation that asked for so many bytes.
 
-    A text is a number with its unit, as whoever rounded it has said it; None: nobody knows.
+    A text is a number with its unit, as whoever rounded it has said it; None: unknown.
     """
     size = in_bytes(nbytes) if isinstance(nbytes, int) else nbytes
     asked = "more than there is was" if size is None else f"{size} were"
@@ -111,8 +111,8 @@ def in_bytes(nbytes: int) -> str:
 # `__array__` to raise. Repeated elements are lent only where a copy of them fits: if not,
 # `__array__` names the error.
 #
-# What comes in as a subclass of `np.ndarray` is taken for its elements. A masked array is
-# refused: its elements without the mask are other numbers.
+# What comes in as a subclass of `np.ndarray` counts as its elements. A masked array
+# raises: its elements without the mask are other numbers.
 
 STRIDES = 0x18
 """PyBUF_STRIDES: whoever asks for a buffer with this flag takes elements that lie apart."""

@@ -274,7 +274,7 @@ def call_with_sharding(
 
     Args:
       fun: from trees of arrays to one.
-      out_sharding: a sharding, or a partition spec over the mesh that is set.
+      out_sharding: a sharding, or a partition spec over the context mesh.
       operation: what errors call the public function.
       *args: of the function.
       **kwargs: likewise.

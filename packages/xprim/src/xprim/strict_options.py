@@ -88,7 +88,7 @@ no_execution = define(
 #
 # An operand is found by its type, not by its identity: on the way it may become a traced value,
 # or an Array. What is let pass is counted, for kernels of such a call must not be kept: the same
-# types are refused where the caller passes them.
+# types raise where the caller passes them.
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -334,7 +334,7 @@ def flat_arrays(tree: Any, operation: str, what: str = "the result") -> tuple[li
       what: the tree is, for errors.
 
     Raises:
-      TypeError: a leaf is no array; the text names it.
+      TypeError: a leaf is not an array; the text names it.
       OverflowError: an integer does not fit its dtype.
 
     Example:

@@ -6,7 +6,7 @@ A key is two 32-bit words, or four (see `generators`). It comes in two forms tha
     PRNGKey(seed)    the bare words, a uint32 array of shape (2,)
 
 Arrays of keys are arrays: they are indexed, reshaped, joined, mapped over, and passed through every
-transformation as any; arithmetic on them is refused. Every function here and every sampler takes
+transformation as any; arithmetic on them raises. Every function here and every sampler takes
 either form, and gives back the form it was given. A key is used once: `split` makes new ones of it,
 `fold_in` makes one of it and a number.
 """

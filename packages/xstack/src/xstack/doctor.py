@@ -1,6 +1,6 @@
 """What this machine has for the family, and what is wrong with it: `python -m xstack doctor`.
 
-Each problem is told with what mends it.
+Each problem is printed with what mends it.
 """
 
 from __future__ import annotations

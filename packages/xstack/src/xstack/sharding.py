@@ -1,4 +1,4 @@
-"""How arrays are spread over devices: meshes, partition specs, shardings."""
+"""How arrays are placed on devices: meshes, partition specs, shardings."""
 
 from xstack.namespaces import namespace
 

@@ -1,6 +1,6 @@
 """Boundaries: where library frames are cut out of tracebacks.
 
-Between a user's call and the line that says what is wrong lie frames that help nobody. An error
+Between a user's call and the line that says what is wrong are frames of no use. An error
 that leaves a boundary is shown to the function that `when_leaving` was given, which may cut them
 out of its traceback. `boundary` is for one function, `boundaries` for all that a module makes
 public.

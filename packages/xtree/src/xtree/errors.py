@@ -168,7 +168,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that was likely meant, or None.
 
     Args:
-      name: the one that nobody knows.
+      name: the unknown one.
       names: those that there are.
 
     Example:

@@ -21,7 +21,7 @@ __dir__ = __all__.copy
 
 
 # --------------------------------------------------------------------------------------- bounded
-# Tables that do not grow without end: what is kept in them is found again, or made again.
+# Tables that do not grow without end: an entry is looked up, or made again.
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

@@ -1,4 +1,4 @@
-"""Key paths: where in a tree a leaf lies, as a tuple of one key per level.
+"""Key paths: where in a tree a leaf is, as a tuple of one key per level.
 
 A path prints as the Python expression that leads from the root to the leaf,
 `['layers'][0].weight`, which is what error messages show. Each container has its own class of key,

@@ -326,7 +326,7 @@ def moved_modules(package: str, table: str) -> None:
       'xtree.flattening'
     """
     if not any(type(finder) is _MovedModules for finder in sys.meta_path):
-        sys.meta_path.append(_MovedModules())  # asked last, for names that nobody else has
+        sys.meta_path.append(_MovedModules())  # asked last, for names that no other finder has
     _moved_tables.setdefault(package, []).append(table)
 
 

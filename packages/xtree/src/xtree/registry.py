@@ -130,8 +130,8 @@ class NodeType:
 # Python's own containers as nodes: tuple, list, dict, OrderedDict, defaultdict and None.
 #
 # The children of a dict lie in the order of its sorted keys, so that dicts that are equal flatten
-# equally. Keys of several types are sorted type by type; keys that have no order are refused by
-# name. An OrderedDict keeps its own order.
+# equally. Keys of several types are sorted type by type; keys that have no order raise an error
+# that names them. An OrderedDict keeps its own order.
 
 Keyed = tuple[Iterable[tuple[KeyEntry, Any]], Any]
 
@@ -372,7 +372,7 @@ class PyTreeRegistry:
 
 
 default_registry = PyTreeRegistry()
-for _node in CONTAINERS:  # they come first, whoever registers what: a second one is refused
+for _node in CONTAINERS:  # they come first, whoever registers what: a second one raises
     default_registry.register(_node)
 
 

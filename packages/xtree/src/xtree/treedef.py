@@ -370,7 +370,7 @@ def _describe_value(value: Any) -> str:
 MAX_DEPTH = 1000
 
 # Definitions made lately are kept alive per node type, up to this many, so that flattening the
-# same structure again and again finds it although nobody else holds it.
+# same structure again and again finds it although it has no other holder.
 MAX_RECENT = 1024
 
 

@@ -221,7 +221,7 @@ def facts_of(devices: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, s
 
     Args:
       devices: where it runs.
-      settings: all that the compiler is told; those of XLA, under `options`, in any order.
+      settings: the compiler settings; those of XLA, under `options`, in any order.
     """
     told = {name: str(value) for name, value in settings.items()}
     return told | {
@@ -307,7 +307,7 @@ class DiskCache:
         return found
 
     def store(self, key: str, entry: Callable[[], Entry], use: Callable[[bytes], Any]) -> None:
-        """Write an entry; where that fails it is told once.
+        """Write an entry; a failure is logged once.
 
         Args:
           key: of the program.

@@ -1,4 +1,4 @@
-"""What was traced and compiled of each function, found again by whoever jits an equal one.
+"""What was traced and compiled of each function, reused by whoever jits an equal one.
 
 Functions that read references are found with the types of these.
 """
@@ -143,7 +143,7 @@ class RefsOfCall(Record):
 
         Args:
           results: of the program.
-          fresh: whether nobody else holds them.
+          fresh: whether they have no other holder.
         """
         refs: list[BaseRef] = [self.passed[i] for i in self.written_arguments]
         refs += [ref for ref, is_written in self.captured if is_written]
@@ -186,7 +186,7 @@ def refused_write(api: str, name: str, ref: BaseRef) -> ValueError:
 
 
 # ------------------------------------------------------------------------------- function caches
-# What has been traced and compiled of each function, found again by whoever jits an equal one.
+# What has been traced and compiled of each function, reused by whoever jits an equal one.
 #
 # The table is keyed by `function_key` and the options of `jit`. A function whose key is its
 # identity may see things that change (a list, an object): what it saw is noted after each trace,
@@ -203,7 +203,7 @@ check_captured_values = config.define(
     )
 )
 
-# Functions whose programs are kept although nobody holds the jitted function any more; a function
+# Functions whose programs stay although the jitted function is dead; a function
 # that captured arrays weighs one more for each MiB of them.
 _MAX_FUNCTIONS = 512
 _MAX_PROGRAMS = 2048

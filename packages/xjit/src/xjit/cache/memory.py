@@ -174,7 +174,7 @@ room = Room(_limit(), _count)
 #
 # A `Bounded` cache may weigh its entries (bytes of captured arrays), so that neither many small
 # nor a few large ones pile up. Keys may hold weak identities (`xprim.function_keys`): an entry
-# whose function died is never found again, and goes when it is the oldest.
+# whose function died is never hit again, and goes when it is the oldest.
 
 T = TypeVar("T")
 

@@ -382,7 +382,7 @@ def ffi_call(
       target_name: its name.
       result_shape_dtypes: what has the shape and dtype of the result, or a sequence of such.
       has_side_effect: whether it is called although nothing needs its results.
-      vmap_method: what `vmap` does, as in `pure_callback`; None is refused there.
+      vmap_method: what `vmap` does, as in `pure_callback`; None raises there.
       input_layouts: for each operand the order of its dimensions in memory, the slowest first;
         None for the order of NumPy.
       output_layouts: likewise for the results; one order where there is one result.

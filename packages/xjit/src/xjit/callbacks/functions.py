@@ -81,15 +81,15 @@ def pure_callback(
       vmap_method: what `vmap` does: "sequential" (and "sequential_unrolled") calls it for each
         example in turn. The others call it once, and it returns results with the batch dimension
         in front: "expand_dims" gives every argument that dimension, of size 1 where it is not
-        mapped, "broadcast_all" repeats those, "legacy_vectorized" leaves them without. None is
-        refused.
+        mapped, "broadcast_all" repeats those, "legacy_vectorized" leaves them without. None
+        raises.
       **kwargs: further pytrees of arrays.
 
     Returns:
       A tree of Arrays of the declared structure, whose leaves are those that `callback` returned.
 
     Raises:
-      TypeError: an argument is no array. A result has not the declared type, or there are more or
+      TypeError: an argument is not an array. A result has another type, or there are more or
         fewer of them; that is a `JaxRuntimeError`, too, since a running program failed.
       ValueError: under a derivative, unless a rule of `custom_jvp` or `custom_vjp` is before it.
       MissingRuleError: under `vmap` without `vmap_method`.
@@ -124,7 +124,7 @@ def io_callback(
 
     It is called exactly as often as the program says. Under `vmap` it is called for each example
     in turn; in a batch of conditions or loops, and in recomputation, which would call it too
-    often, it is refused.
+    often, it raises.
 
     Args:
       callback: called with arguments of the structure given here, Arrays as leaves.
@@ -141,7 +141,7 @@ def io_callback(
       A tree of Arrays of the declared structure, whose leaves are those that `callback` returned.
 
     Raises:
-      TypeError: an argument is no array. A result has not the declared type, or there are more or
+      TypeError: an argument is not an array. A result has another type, or there are more or
         fewer of them; that is a `JaxRuntimeError`, too, since a running program failed.
       ValueError: with `ordered`, under `vmap` and in replicas; under a derivative.
 
@@ -239,7 +239,7 @@ class UserFunction:
     def __call__(
         self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]
     ) -> list[np.ndarray[Any, Any]]:
-        """Call the function with arrays; what it raises is told where it was asked for."""
+        """Call the function with arrays; what it raises is shown at the line of the callback."""
         try:
             arrays = [_as_array(x, d) for x, d in zip(operands, self._dtypes, strict=True)]
             args, kwargs = self._tree.unflatten(arrays)

@@ -158,8 +158,8 @@ _WAITING = frozenset([threading.__file__, queue.__file__])
 def wait_for_callbacks(is_over: Callable[[], bool]) -> None:
     """Wait until a program that calls Python is over.
 
-    Its function may wait for a thread that waits here, which would never end: nobody can tell for
-    certain, but a function that does nothing but wait for other threads, for long, is suspicious.
+    Its function may wait for a thread that waits here, which would never end: that cannot be
+    known for certain, but a function that only waits for other threads, for long, is suspicious.
 
     Raises:
       RuntimeError: that is so for `callback_deadlock_seconds`.

@@ -73,8 +73,8 @@ def triton_call(
 
     Raises:
       ImportError: Triton is not installed.
-      TypeError: the kernel is not under `triton.jit`; an argument is no array and no number, or
-        has elements of a dtype that Triton has not.
+      TypeError: the kernel is not under `triton.jit`; an argument is neither an array nor a number,
+        or has elements of a dtype that Triton has not.
       OverflowError: an integer has more than 64 bits.
       ValueError: the grid has no one to three positive sizes, or the kernel other parameters; there
         is no GPU to compile for.

@@ -4,7 +4,7 @@
     checkify(f)(x)                   returns the failure beside the result: (error, out)
     check_error(error)               raises it, if there is one
 
-`checkify` also makes the checks that nobody wrote: for NaN, division by zero and indices out of
+`checkify` also makes checks of every operation: for NaN, division by zero and indices out of
 bounds. Under `jit`, `vmap` and `grad` of its result an error is an array like any other.
 """
 

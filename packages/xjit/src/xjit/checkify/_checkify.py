@@ -506,7 +506,7 @@ def checkify(
 def _enter(x: Any) -> Any:
     """Return an argument, NumPy's arrays as ours: they are captured, and a position may be traced.
 
-    Numbers and whatever else is no array stay what they are, for functions that read their values.
+    Numbers and all else that is not an array stay, for functions that read their values.
     """
     return as_array(x) if isinstance(x, np.ndarray | np.generic) else x
 

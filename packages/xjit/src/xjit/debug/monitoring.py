@@ -289,7 +289,7 @@ def _text(key: Any) -> str:
 #
 # What: the option `retraces`, `no_retrace`, and `check_retrace`, which looks at each trace to
 # come. Idea: the first trace of a function is expected, the second may be another batch size;
-# from the third on each is told with what differs from the last one, as a log record of level
+# from the third on each is logged with what differs from the last one, as a log record of level
 # WARNING. In a `no_retrace()` block, and beyond `jit(f, max_traces=n)`, it is an error.
 
 logger = logging.getLogger("xjit")

@@ -47,7 +47,7 @@ HELP = """\
   v, vars               the variables of the frame
   w, where              the frames
   u, up / d, down       go to the frame that called this one, or back
-  c, continue           go on
+  c, continue           continue the program
   q, quit               end the program
   h, help               this list
 """
@@ -119,7 +119,7 @@ class _Kept:
 
 
 class Prompt:
-    """Reads commands and answers, until told to go on.
+    """Reads commands and answers, until a command continues the program.
 
     Args:
       frames: the innermost one first.
@@ -167,7 +167,7 @@ class Prompt:
         self._where()
 
     def _ended(self) -> bool:
-        """Answer to the end of the input: whether to go on."""
+        """Answer to the end of the input: whether to continue."""
         return True
 
     def _failed(self, error: Exception) -> str:
@@ -283,7 +283,7 @@ class CommandLine(Prompt):
 # primal values of a derivative, each replica. They never change a result, and never is one
 # dropped: when a call of a compiled function returns, all it prints is there. Since they only
 # look, a transformation may show something again (recomputation), or for examples of a batch that
-# take no part (branches and loops of a batch); an `io_callback` is refused there.
+# take no part (branches and loops of a batch); an `io_callback` raises there.
 
 logger = logging.getLogger("xjit")
 

@@ -126,7 +126,7 @@ class ProfileOptions(profiling.ProfileOptions):  # type: ignore[misc]
       >>> options.python_tracer_level = 0  # no Python functions: it takes less time
     """
 
-    __slots__ = ()  # an attribute that there is not is refused
+    __slots__ = ()  # an unknown attribute raises
 
 
 class ProfileSession:

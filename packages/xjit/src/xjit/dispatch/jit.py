@@ -468,7 +468,7 @@ def jit(
       fun: a function of pytrees of arrays; without it, `jit` returns a decorator.
       in_shardings: how the arguments shall lie: a sharding or device for all, or a tree prefix of
         the arguments (a tuple with an entry for each positional one). A partition spec is over the
-        mesh that is set. None, for all or some, leaves them as they come.
+        context mesh. None, for all or some, leaves them as they come.
       out_shardings: likewise for the results; None leaves them to the compiler.
       static_argnums: positions of arguments that are part of the program; they must be hashable.
       static_argnames: names of such arguments.
@@ -488,7 +488,7 @@ def jit(
       The compiled function. It has `lower`, `trace`, `eval_shape`, `clear_cache`, `stats`.
 
     Raises:
-      TypeError: `fun` is not callable, or an argument is no array and not static.
+      TypeError: `fun` is not callable, or an argument is not an array and not static.
       ValueError: a static argument is not hashable.
       RetraceError: it would be traced more than `max_traces` times.
 

@@ -216,13 +216,13 @@ class Placement(abc.ABC):
         return SingleDeviceSharding(self.devices[0])
 
     def ways_of_arguments(self, count: int) -> list[Sharding | None]:
-        """Return how each of so many arguments lies, as users see it; None where that is unsaid."""
+        """Return the sharding of each of so many arguments, as users see it; None if unknown."""
         return [None] * count
 
     def ways_of_results(
         self, avals: Sequence[ShapedArray], executable: gateway.Executable
     ) -> list[Sharding | None]:
-        """Return how each of the results lies, as users see it; None where that is unsaid."""
+        """Return the sharding of each result, as users see it; None if unknown."""
         return [None] * len(avals)
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
@@ -286,7 +286,7 @@ def read_buffer(buffer: Any) -> Any:
 
 
 def default_placement() -> OneDevice:
-    """Return the placement of data that nobody has put anywhere."""
+    """Return the placement of uncommitted data."""
     return one_device(default_device(), False)
 
 
@@ -327,7 +327,7 @@ def move_results(results: Sequence[ConcreteArray], placement: OneDevice) -> list
 # -------------------------------------------------------------------------------------- replicas
 # The placement of programs that run once on each of several devices, as those of `pmap` do.
 #
-# Each argument is one buffer spread over the devices, a piece for each; results stay spread, so a
+# Each argument is one buffer sharded over the devices, a piece for each; results stay sharded, so a
 # loop of updates never gathers them. A piece of a host array is a view of it; a result of an
 # earlier program that is cut along the same axis passes as it is.
 
@@ -468,7 +468,7 @@ class _Turns:
 
     def __init__(self) -> None:
         self._lock = forkable_lock()
-        self._last: Any = None  # one result of the last program, spread over all its devices
+        self._last: Any = None  # one result of the last program, sharded over all its devices
         self._calls_python = False
 
     def take(
@@ -554,8 +554,8 @@ class _Turn:
 # -------------------------------------------------------------------------------- mesh placement
 # The placement of programs that XLA splits over the devices of a mesh.
 #
-# One program is written for whole arrays; each argument lies as its sharding says, and XLA puts
-# in what the devices must exchange. A result lies as was asked, or as XLA chose.
+# One program is written for whole arrays; each argument has its sharding, and XLA puts
+# in what the devices must exchange. A result has the requested sharding, or one that XLA chose.
 
 
 class OverMesh(Placement):
@@ -625,7 +625,7 @@ class OverMesh(Placement):
     def ways_of_results(
         self, avals: Sequence[ShapedArray], executable: gateway.Executable
     ) -> list[Sharding | None]:
-        """Return how each of the results lies: as asked, or as XLA chose."""
+        """Return the sharding of each result: the requested one, or the one XLA chose."""
         asked = self.out_shardings or (None,) * len(avals)
         chosen = self.shardings(avals, executable)
         return [s or where.spread for s, where in zip(asked, chosen, strict=True)]

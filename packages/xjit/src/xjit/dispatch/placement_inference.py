@@ -126,7 +126,7 @@ def spread_placement(
 def _choose_mesh(named: Sequence[Any]) -> Mesh | None:
     """Return the devices for meshes of which some have none.
 
-    They are those of one of that shape, or of the mesh that is set; where nothing else is known,
+    They are those of one of that shape, or of the context mesh; where nothing else is known,
     as of a cotangent, of the nearest mesh of primals, or of the one of that shape that anybody
     holds.
     """

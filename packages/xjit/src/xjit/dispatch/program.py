@@ -264,7 +264,7 @@ class Program:
       in_layouts: for each argument the order in which it shall lie, `AUTO`, or None for any;
         nothing at all for none.
       out_layouts: likewise for the results, of which None is for the order of NumPy.
-      on_mesh: whether it runs on the mesh that is set where no argument was put anywhere.
+      on_mesh: whether it runs on the context mesh where no argument was put anywhere.
     """
 
     __slots__ = (
@@ -454,7 +454,7 @@ class Program:
         return spread_placement(given, outs, mesh, self._raise_other_devices)
 
     def _mesh_set(self) -> Mesh | None:
-        """Return the mesh that is set, where the program runs on it."""
+        """Return the context mesh, where the program runs on it."""
         return current_mesh.value if self.on_mesh else None
 
     def _raise_other_devices(self, i: int) -> NoReturn:

@@ -270,7 +270,7 @@ def make_array_from_single_device_arrays(
 
     Raises:
       ValueError: a device has no piece or two, or a piece is traced, or has another shape or dtype.
-      TypeError: `arrays` is no sequence, or a piece is no array on a device.
+      TypeError: `arrays` is no sequence, or a piece is not an array on a device.
     """
     operation = "make_array_from_single_device_arrays"
     if not isinstance(arrays, Sequence):

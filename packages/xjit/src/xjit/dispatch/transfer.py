@@ -88,8 +88,8 @@ __dir__ = __all__.copy
 # Evaluated it moves the array, so a function that is differentiated or batched outside of `jit`
 # may go from one device or mesh to another. In a compiled program, which runs on its devices, it
 # says how the value lies. Params: `sharding`, and `source`, where the operand is as far as that
-# is known: its cotangent goes back there. None for a sharding stands for data that nobody put
-# anywhere.
+# is known: its cotangent goes back there. None for a sharding stands for data that is not
+# placed.
 
 UNKNOWN = "unknown"
 """The `source` of a value of which nothing is known but its type."""
@@ -188,8 +188,8 @@ def device_put(
     Args:
       x: a tree of arrays, NumPy arrays and numbers (64-bit values become 32-bit ones unless
         `enable_x64` is set).
-      device: a device, the name of a platform, a sharding, a partition spec over the mesh that is
-        set, for all leaves or as a tree prefix of them; None, and a `Space` of memory, leave arrays
+      device: a device, the name of a platform, a sharding, a partition spec over the context
+        mesh, for all leaves or as a tree prefix; None, and a `Space` of memory, leave arrays
         where they are and put the rest on the default device.
       src: where the arrays are now, as for `device`; an array that is elsewhere is an error. None
         takes them wherever they are.
@@ -204,7 +204,7 @@ def device_put(
     Raises:
       ValueError: a value cannot be cut as a sharding says, or is not where `src` says; with both
         `donate` and `may_alias`.
-      TypeError: a leaf is no array, or a place none.
+      TypeError: a leaf is not an array, or a place none.
 
     Example:
       >>> import numpy as np
@@ -362,7 +362,7 @@ def _said(x: Tracer, sharding: Sharding) -> Array:
 
 
 def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
-    """Return an array where `device_put` shall have it; None is where nobody put it."""
+    """Return an array where `device_put` shall have it; None for one that is not placed."""
     if sharding is None:
         return move_results([x], default_placement())[0]
     if isinstance(sharding, SingleDeviceSharding) and sharding.memory is None:
@@ -480,7 +480,7 @@ def _on_host(x: Array) -> Any:
 def copy_to_host_async(x: PyTree) -> PyTree:
     """Start copying a tree of arrays to the host, where `np.asarray` then finds them; return it.
 
-    What is no array and has a method of this name is asked for the same; all else is left alone.
+    A leaf that is not an array and has a method of this name does the same; others are left alone.
     """
     with ExplicitTransfers():
         for leaf in xtree.leaves(x):
@@ -662,13 +662,13 @@ def _platform(self: ConcreteArray) -> str:
 
 
 def _sharding(self: ConcreteArray) -> Any:
-    """How the array is spread over devices."""
+    """The sharding of the array."""
     _check_kept(self)
     return sharding_of(self)
 
 
 def _format(self: ConcreteArray) -> Format:
-    """How the array is spread over devices, and lies in the memory of each."""
+    """The sharding of the array, and its layout in the memory of each device."""
     return layouts.format_of(self.aval, _sharding(self), order_of(self))
 
 

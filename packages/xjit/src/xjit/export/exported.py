@@ -486,7 +486,7 @@ class Exported(ProgramOfThisProcess):
     def out_shardings_jax(
         self, mesh: Mesh | AbstractMesh | None = None
     ) -> tuple[Sharding | None, ...]:
-        """Return for each leaf of the result how it lies; as `in_shardings_jax`."""
+        """Return the sharding of each leaf of the result; as `in_shardings_jax`."""
         return self._over(mesh, self.shardings and self.shardings.results, self.out_avals)
 
     def _over(self, mesh: Any, stored: Any, avals: Any) -> tuple[Sharding | None, ...]:
@@ -504,7 +504,7 @@ class Exported(ProgramOfThisProcess):
 
     @property
     def in_shardings_hlo(self) -> tuple[Any, ...]:
-        """For each leaf of the arguments how it lies, as XLA writes it: None on one device."""
+        """The sharding of each leaf of the arguments, as XLA writes it: None on one device."""
         return tuple(
             [
                 s and s._to_xla_hlo_sharding(a.ndim)
@@ -514,7 +514,7 @@ class Exported(ProgramOfThisProcess):
 
     @property
     def out_shardings_hlo(self) -> tuple[Any, ...]:
-        """For each leaf of the result how it lies, as XLA writes it: None on one device."""
+        """The sharding of each leaf of the result, as XLA writes it: None on one device."""
         return tuple(
             [
                 s and s._to_xla_hlo_sharding(a.ndim)

@@ -568,7 +568,7 @@ def sharding_of_form(form: Any) -> NamedSharding:
 #     programs  one after the other, each in StableHLO's portable form
 #
 # A reader looks at the mark, the version and the digest before anything else, so what is damaged,
-# foreign or newer is refused with a sentence. Stored examples of every version are in the tests.
+# foreign or newer raises an error that says so. Stored examples of every version are in the tests.
 
 MARK: Final = b"xstack export\n"
 VERSION: Final = 1

@@ -24,7 +24,7 @@ __dir__ = __all__.copy
 
 
 # ------------------------------------------------------------------------------- symbolic shapes
-# Shapes with symbolic dimensions: read from text, and found again in the shapes of a call.
+# Shapes with symbolic dimensions: read from text, and recognised in the shapes of a call.
 
 
 def is_symbolic_dim(p: object) -> bool:
@@ -38,7 +38,7 @@ def is_symbolic_dim(p: object) -> bool:
 
 
 def symbolic_dim_bounds(dimension: Any) -> tuple[int | float, int | float]:
-    """Return the numbers between which a dimension lies, as far as is known.
+    """Return the bounds of a dimension, as far as they are known.
 
     Returns:
       Two integers; what is not known is infinite.

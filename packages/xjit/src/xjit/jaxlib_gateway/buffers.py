@@ -119,7 +119,7 @@ def check_transfer(option: config.Option[str], kind: Any, source: Any, destinati
 #
 # The runtime reads the memory of a CPU array in place where it begins at a multiple of 64 bytes
 # and nothing lies between the elements, and copies all other. So a piece that is there already,
-# as a part of what is given, is handed on as it is; any other is written to memory of its own
+# as a part of what is given, is passed on as it is; any other is written to memory of its own
 # that begins so. What goes where depends on shapes and tiles alone, and is kept.
 
 ALIGNMENT = 64
@@ -270,7 +270,7 @@ def _overlap(
 
 
 # --------------------------------------------------------------------------------------- buffers
-# Raw buffers: data on one device, or one program argument spread over several.
+# Raw buffers: data on one device, or one program argument sharded over several.
 #
 # What: `put` and `to_numpy`, and all that can be asked of a buffer. Idea: a buffer is jaxlib's
 # own `ArrayImpl`, held by a stand-in for the two Python objects that it wants: an `ArrayType`
@@ -310,7 +310,7 @@ class MemoryOfDevice(OneDevice):
 
 
 class UncommittedDevice(OneDevice):
-    """Placement on one device that nobody asked for: other arguments may draw the data away."""
+    """Placement on one device by default: other arguments may draw the data away."""
 
     committed = False
 
@@ -607,7 +607,7 @@ def unsafe_pointer(buffer: Buffer) -> int:
 
 
 def shards(buffer: Buffer) -> list[Buffer]:
-    """Return the pieces of a buffer that is spread over devices, one for each device that is ours.
+    """Return the pieces of a buffer that is sharded over devices, one for each device that is ours.
 
     Devices of other processes are left out. The pieces share memory with the buffer. Where the
     `jax` distribution is installed this imports it: jaxlib describes the pieces by its class
@@ -631,7 +631,7 @@ def shards(buffer: Buffer) -> list[Buffer]:
 
 
 def assemble(pieces: Sequence[Buffer], devices: Sequence[Any] | None = None) -> Buffer:
-    """Return one buffer spread over the devices of `pieces`, sharing their memory.
+    """Return one buffer sharded over the devices of `pieces`, sharing their memory.
 
     Args:
         pieces: equal in shape and dtype, each on another device, in the order of the program's
@@ -680,7 +680,7 @@ def cuda_array_interface(buffer: Buffer) -> dict[str, Any] | None:
     """Return the attribute of this name for the memory of a GPU, None for other memory.
 
     The elements are computed when it is there, so no stream is named. It does not say that the
-    memory is read-only, as PyTorch refuses that; nobody must write to it all the same.
+    memory is read-only, as PyTorch refuses that; it must not be written to all the same.
     Source: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html, version 3
     """
     kind = buffer.aval

@@ -740,7 +740,7 @@ class Member:
         heartbeat_timeout: after how many seconds without a sign the service calls a process dead.
 
     Raises:
-        XlaError: the service refused. Where nobody answers, jaxlib ends the process.
+        XlaError: the service refused. Where there is no answer, jaxlib ends the process.
     """
 
     def __init__(self, address: str, process_id: int, timeout: int, heartbeat_timeout: int) -> None:
@@ -798,7 +798,7 @@ class Member:
         self._ask(self.client.shutdown)
 
     def notice_of_preemption(self) -> Any:
-        """Return what has processes agree on a step when one is told to end by SIGTERM.
+        """Return what has processes agree on a step when one is ended by SIGTERM.
 
         From then on that signal ends this process no more.
         """

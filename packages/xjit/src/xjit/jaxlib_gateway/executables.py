@@ -128,7 +128,7 @@ def text_of_portable(data: bytes) -> str:
 def estimated_cost(text: str, platform: str) -> dict[str, float]:
     """Return XLA's estimates for a program before it is compiled, by name, such as `flops`."""
     module = hlo_computation(text).get_hlo_module()
-    own = client("cpu" if platform in ("rocm", "tpu") else platform)  # nobody has those here
+    own = client("cpu" if platform in ("rocm", "tpu") else platform)  # without a client here
     return dict(_jax.hlo_module_cost_analysis(own, module))
 
 
@@ -137,7 +137,7 @@ def estimated_cost(text: str, platform: str) -> dict[str, float]:
 #
 # What: `ask_partitioner`, which makes a partitioner known and returns what its custom call carries.
 # Idea: for a custom call of a target that is made known, XLA's partitioner calls back with how
-# operands and results lie; it is told how they shall lie, and what each device computes. The
+# operands and results lie; the answer is their shardings, and what each device computes. The
 # `backend_config` of the call is a number, by which the one who answers is found.
 
 PARTITIONER_TARGET = "xstack.custom_partitioning"
@@ -225,9 +225,9 @@ def _split(
 
 
 # ---------------------------------------------------------------------------------------- probes
-# Learn how XLA has spread a value inside a program that it splits.
+# Find the sharding that XLA has given a value inside a program that it splits.
 #
-# What: `ShardingProbe`, which is told while the program is compiled. Idea: XLA's partitioner
+# What: `ShardingProbe`, which XLA calls while the program is compiled. Idea: XLA's partitioner
 # calls back at a custom call of a target of its own, whose `backend_config` is the address of a
 # function. The address is written just before the program is compiled, so texts stay equal from
 # process to process.
@@ -251,7 +251,7 @@ class ShardingProbe:
         return "".join([f"\\{byte:02X}" for byte in address])
 
     def tiles(self, members: np.ndarray[Any, Any], ndim: int) -> Tiles | None:
-        """Return how the value is spread over devices; None where XLA left the call out.
+        """Return how the value is sharded over devices; None where XLA left the call out.
 
         Args:
           members: the numbers of the devices: a row for each of those that XLA splits the value
@@ -557,7 +557,7 @@ class Executable:
         return list(self._loaded.get_output_layouts())
 
     def tiles_of_outputs(self) -> list[Tiles]:
-        """Return how the outputs of a program that XLA has split are spread over its devices."""
+        """Return how the outputs of a program that XLA has split are sharded over its devices."""
         count = len(self.devices)
         if count == 1 or not self.outputs:  # XLA names a sharding for no output as well
             return [whole(1, kind.ndim) for kind in self.outputs]
@@ -588,7 +588,7 @@ class Executable:
 
         Args:
             buffers: one for each argument, of its shape and dtype; on the program's device, or,
-                for a program on several devices, spread over them (`assemble`).
+                for a program on several devices, sharded over them (`assemble`).
 
         Raises:
             XlaError: the buffers do not fit the program. A failure while it runs is raised by
@@ -717,7 +717,7 @@ def compile_program(
         num_partitions: over how many devices one copy is split.
         use_spmd: let XLA split the program by its sharding annotations.
         use_shardy: those annotations are Shardy's (`sdy.mesh`, `sdy.sharding`).
-        free_outputs: for each output, whether XLA may choose how it is spread.
+        free_outputs: for each output, whether XLA may choose its sharding.
         options: settings of XLA by name, such as `xla_backend_optimization_level`;
             `xla_backend_extra_options` is `name=value,name=value`, as in `XLA_FLAGS`. XLA's own
             defaults are used otherwise: lower optimisation was measured to compile 10-28% faster
@@ -930,7 +930,7 @@ def _output_types(loaded: Any) -> tuple[ArrayType, ...]:
 Order: TypeAlias = tuple[int, ...] | None
 
 orders_used = [False]
-"""Whether anything was ever in another order than that of NumPy; until then nobody need ask."""
+"""Whether anything was ever in another order than that of NumPy; until then none is looked up."""
 
 
 def layout_mode(order: Order | str) -> str:

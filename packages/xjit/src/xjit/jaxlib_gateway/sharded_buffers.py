@@ -1,4 +1,4 @@
-"""Buffers of arrays that are spread over the devices of a mesh.
+"""Buffers of arrays that are sharded over the devices of a mesh.
 
 The buffer's type is that of the whole array; its sharding object holds what users call its
 sharding, and there is one object for each, so that programs compare identities.
@@ -56,7 +56,7 @@ class Spread(Protocol):
 
 
 class SpreadOver(ManyDevices):
-    """Placement of an array that is spread over several devices as a sharding says.
+    """Placement of an array that is sharded over several devices.
 
     Attributes:
       spread: the sharding.
@@ -193,12 +193,12 @@ def _of_piece(device: Any, memory_kind: str | None) -> Any:
 
 
 def put_spread(array: np.ndarray[Any, Any], where: SpreadOver, *, may_alias: bool = True) -> Buffer:
-    """Return a buffer of a host array, spread over devices.
+    """Return a buffer of a host array, sharded over devices.
 
     Args:
       array: in native byte order.
       where: how it is spread; each dimension is a multiple of its number of pieces.
-      may_alias: the caller promises that nobody writes to the array's memory any more; what is not
+      may_alias: the caller promises that the array's memory is not written to any more; what is not
         promised is copied before this returns.
     """
     check()

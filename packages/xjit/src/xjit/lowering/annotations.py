@@ -59,7 +59,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
     made of. A compiler that has something faster under that name takes it; XLA for CPUs has none.
 
     Args:
-      decomposition: the function, of pytrees of arrays by position. What it is given by keyword are
+      decomposition: the function, of pytrees of arrays by position. Keyword arguments are
         attributes of the operation: numbers, strings, dtypes, NumPy arrays, and tuples and dicts of
         these; None is given to the function alone.
       name: what compilers know it by: words joined by dots, such as "my.tangent".
@@ -282,7 +282,7 @@ def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
     Raises:
       ValueError: a layout is no order of the dimensions of its array, or no layout.
 
-    Differentiable: a cotangent lies as its value.
+    Differentiable: a cotangent has the sharding of its value.
 
     Example:
       >>> import numpy as np

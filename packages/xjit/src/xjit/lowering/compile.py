@@ -117,7 +117,7 @@ def _write_new(folder: Path, name: str, text_by_suffix: dict[str, str]) -> None:
 
 
 # ------------------------------------------------------------------------------------ background
-# Work that nobody waits for, done by one thread, one after the other.
+# Work that no call waits for, done by one thread, one after the other.
 #
 # The thread is there while there is work, and takes no room otherwise. At the end of the
 # interpreter what has not begun is left out, and what has is waited for: until Python 3.14 a
@@ -265,7 +265,7 @@ def level_of(
 
 
 def quick(settings: Mapping[str, Any], level: int) -> dict[str, Any]:
-    """Return what the compiler is told of the first tier, from what it is told of the full one."""
+    """Return the compiler settings of the first tier, from those of the full one."""
     return {**settings, "options": {**(settings["options"] or {}), _LEVEL: level}}
 
 
@@ -285,7 +285,7 @@ def finish_later(
 
     def work() -> None:
         executable = known()
-        if executable is None:  # nobody holds it any more
+        if executable is None:  # it is dead
             return
         try:
             executable.become(in_full())
@@ -312,7 +312,7 @@ def finish(executable: gateway.Executable) -> None:
 # Compile lowered programs, each text once.
 #
 # What: `executable_for`, and `statistics`, which count programs and seconds. Idea: executables
-# are found again by a digest of the text without the module's name, the device and the options,
+# are looked up by a digest of the text without the module's name, the device and the options,
 # so equal programs of different functions are compiled once. The cache is bounded. What is not
 # there is looked for on disk by the same digest, where earlier processes left it.
 
@@ -579,7 +579,7 @@ def _compile(
         compiler, text, placement.devices, host_callbacks=lowered.callbacks, **settings
     )
     try:
-        # what asks Python functions of the user stays in their thread; nobody waits behind calls
+        # what asks Python functions of the user stays in their thread; no call waits behind another
         if lowered.python_functions or is_told is not None:
             executable = run()
         elif threading.current_thread() is threading.main_thread():

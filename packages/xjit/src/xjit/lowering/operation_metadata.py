@@ -365,7 +365,7 @@ def compute_on(
 ) -> Any:  # fmt: skip
     """Say where the operations of a function run: on the device, or on the host beside it.
 
-    The compiler is told by metadata of the operations; that of the CPU computes all in one place.
+    The compiler reads metadata of the operations; that of the CPU computes all in one place.
 
     Args:
       f: the function; None makes a decorator.

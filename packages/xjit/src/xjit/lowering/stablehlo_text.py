@@ -93,8 +93,8 @@ def symbolic(size: int, kind: str) -> str:
 def dense(host: np.ndarray[Any, Any], aval: ShapedArray, kind: str) -> str:
     """Return `dense<...> : tensor<...>`: raw bytes in hexadecimal, or one repeated element.
 
-    `kind` is the text of the type. A boolean is one byte: a string of packed bits is refused, or
-    taken as one repeated element.
+    `kind` is the text of the type. A boolean is one byte: a string of packed bits is an error,
+    or read as one repeated element.
     """
     if host.size == 0 or aval.size == 0:
         return f"dense<> : {kind}"
@@ -1031,7 +1031,7 @@ def manual_computation(
       name: of the program.
     """
     module = builder.module
-    if mesh.size == 1:  # not split, so nobody would take the body out again
+    if mesh.size == 1:  # not split, so nothing would take the body out again
         with _inside(module, mesh, manual):
             return _by_itself(builder, closed, operands, ports_in, ports_out)
     ordered = bool(ordered_effects(closed.jaxpr.effects))

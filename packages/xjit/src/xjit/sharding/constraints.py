@@ -1,6 +1,6 @@
 """The primitive `sharding_constraint`: a value, and how it is to lie on a mesh.
 
-The value stays what it is; in a compiled program the partitioner is told. A program with one in it
+The value stays what it is; in a compiled program the partitioner reads it. A program with one in it
 runs on the mesh that it names. Params: `sharding`.
 """
 
@@ -56,7 +56,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     Args:
       x: a tree of arrays.
       shardings: for all leaves, or a tree prefix of `x` with one for each: a sharding, a partition
-        spec over the mesh that is set, a `Format`, which says how a value lies in memory, too, or
+        spec over the context mesh, a `Format`, which says how a value lies in memory, too, or
         None to leave a value alone. A dimension whose entry is
         `PartitionSpec.UNCONSTRAINED` is left to the compiler.
 
@@ -68,7 +68,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         is set, or a dimension is not a multiple of its number of pieces: that of an array, or of a
         traced value along explicit axes. Others are filled up by the compiler.
 
-    Differentiable: a cotangent lies as its value.
+    Differentiable: a cotangent has the sharding of its value.
 
     Example:
       >>> import numpy as np
@@ -121,7 +121,7 @@ def along_explicit_axes_only(x: Array, sharding: Sharding) -> Array:
 def constrained(
     x: Array, place: Any, operation: str = "with_sharding_constraint", *, is_open: bool = False
 ) -> Array:
-    """Return a value that lies as asked; None asks nothing."""
+    """Return a value with a sharding; None constrains nothing."""
     if place is None or _is_of_no_mesh(place):
         return x
     sharding = resolve(place, operation)

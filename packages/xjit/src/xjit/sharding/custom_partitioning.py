@@ -362,7 +362,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
           infer_sharding_from_operands: of XLA's former partitioner. Shardy goes by the rule, so
             this is not called; given alone, it is an error.
           propagate_user_sharding: likewise.
-          decode_shardings: shardings have names here; False is refused.
+          decode_shardings: shardings have names here; False raises.
           sharding_rule: which dimensions correspond: "i j, j k -> i k", a `SdyShardingRule`, or
             `rule(*static_args, mesh, arg_types, result_types)` that returns one, or a text with a
             dict of the following.
@@ -434,7 +434,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
     def _called(self, *args: Any) -> Any:
         if self.partition is None:
             raise ValueError(message(
-                "custom_partitioning", "nobody has said how this is split.",
+                "custom_partitioning", "the sharding of its results is unknown.",
                 where=place_of(self.fun), hint="f.def_partition(partition, sharding_rule=...)",
             ))  # fmt: skip
         numbers = set(xprim.static_positions(self.static_argnums, len(args), "custom_partitioning"))

@@ -35,7 +35,7 @@ __dir__ = __all__.copy
 
 
 class OfThisProcess:
-    """A copy of it is itself, as where a tree that holds it is copied; a pickle is refused."""
+    """A copy of it is itself, as where a tree that holds it is copied; a pickle raises."""
 
     __slots__ = ()
     _holds: ClassVar[str]  # what of this process

@@ -117,10 +117,10 @@ auto_axes_p: Primitive = Primitive(
 
 
 # ---------------------------------------------------------------------------------- partial sums
-# Values in parts of a sum along axes of a mesh, `float32[8,4]{U:x}`, and their duals, `{R:x}`.
+# Values that are unreduced along axes of a mesh, `float32[8,4]{U:x}`, and their duals, `{R:x}`.
 #
 # Along an axis of `unreduced` each member holds a part, and the value is what they add up to.
-# What is linear works on the parts; all else is refused, since only a change of sharding may add
+# What is linear works on the parts; all else raises, since only a change of sharding may add
 # them up. Along an axis of `reduced` each member has the whole value; it says of the cotangent
 # that it is in parts. Whether a primitive is linear its `jvp` rule says, where that is one of the
 # symbols `LINEAR`, `linear_in` and `multilinear`, or else its rule of kind `linearity`:
@@ -202,8 +202,8 @@ def _check_linear(
     axes = _NONE.union(*[s.unreduced for s in sums])
     shown = " and ".join(sorted([repr(axis) for axis in axes]))
     if not argnums.issuperset(apart):
-        _refuse(primitive, avals, f"it is not linear in an operand that is in parts of a sum along "
-                f"{shown}", "reshard(x, P(...)) adds the parts up first")  # fmt: skip
+        _refuse(primitive, avals, f"it is not linear in an operand that is unreduced along "
+                f"{shown}", "reshard(x, P(...)) sums it first")  # fmt: skip
     if together:
         return
     if len(apart) > 1:
@@ -211,7 +211,7 @@ def _check_linear(
                 "reshard(x, P(...)) adds up the parts of one of them first")  # fmt: skip
     for i in argnums.difference(apart):
         if avals[i].ndim and not axes <= sums[i].reduced:
-            _refuse(primitive, avals, f"one factor is in parts of a sum along {shown}, and the "
+            _refuse(primitive, avals, f"one factor is unreduced along {shown}, and the "
                     "other is not reduced there",
                     f"reshard(y, P(reduced={{{', '.join(sorted(map(repr, axes)))}}})) says that "
                     "each member has it")  # fmt: skip
@@ -224,7 +224,7 @@ def check_call(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[
         inside = [a for program in held_programs(params) for a in program.in_avals]
         if not given <= {sums_of(a).unreduced for a in inside}:
             _refuse(primitive, avals, "it would be given parts of a sum",
-                    "reshard(x, P(...)) adds the parts up first")  # fmt: skip
+                    "reshard(x, P(...)) sums it first")  # fmt: skip
 
 
 def _refuse(
@@ -244,9 +244,9 @@ def retyped(sharding: NamedSharding, mesh: Any) -> NamedSharding:
     spec, known = sharding.spec, frozenset(mesh.explicit_axes)
     for axis in spec.unreduced - known:
         raise ShardingTypeError(message(
-            "auto_axes, shard_map", f"a value of outside is in parts of a sum along {axis!r}, "
+            "auto_axes, shard_map", f"a value of outside is unreduced along {axis!r}, "
             "which is of another type inside.", got=repr(spec),
-            hint="reshard(x, P(...)) adds the parts up first; shard_map takes them as an argument",
+            hint="reshard(x, P(...)) sums it first; shard_map takes them as an argument",
         ))  # fmt: skip
     return sharding.update(mesh=mesh, spec=spec.update(reduced=spec.reduced & known))
 

@@ -41,7 +41,7 @@ def rule_of(primitive: Primitive) -> Any:
 
 
 # -------------------------------------------------------------------------------- sharding rules
-# How results of primitives are spread over explicit axes of a mesh, from how their operands are.
+# How results of primitives are sharded over explicit axes of a mesh, from how their operands are.
 #
 # A rule names the dimensions of the operands and the results of a primitive: dimensions of one
 # name correspond, and are cut alike (`dimension_names` has the rules). From that follows what all

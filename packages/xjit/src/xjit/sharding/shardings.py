@@ -41,7 +41,7 @@ __dir__ = __all__.copy
 
 
 # ------------------------------------------------------------------------------------- shardings
-# Shardings: how the elements of an array are spread over devices, in the words users know.
+# Shardings: how the elements of an array are placed on devices, in the terms of users.
 #
 # `Sharding` is the base; `SingleDeviceSharding` says that an array is wholly on one device.
 # `device_named_by` reads what users pass where one device is asked for.
@@ -52,7 +52,7 @@ _MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
 class Sharding(Immutable):
-    """How the elements of an array are spread over devices.
+    """How the elements of an array are placed on devices.
 
     A kind of sharding says its `devices_in_order` and its `tiles`; the rest follows.
     """

@@ -7,8 +7,8 @@ Products that it splits wrongly get barriers behind their results, or before the
 One axis cuts the contracted dimension, and is asked for along another dimension of the result: then
 XLA sums in the groups of one order of the devices and puts pieces together in that of another
 (jaxlib 0.10.2 to 0.12.0.1, for some layouts of three axes or more, of two for products in batches;
-from JAX alike). With a barrier behind the product its result lies as the operands have it, and is
-then brought to where it is asked for.
+from JAX alike). With a barrier behind the product its result is sharded as the operands are, and
+is then resharded as requested.
 
     wrong:   sum_ijk a[x, z, -] b[-, z, x]
 

@@ -91,7 +91,7 @@ def _stage_transpose(
     system: _System, vecmat: Callable[[Any], Any] | None,
     transpose_solve: Callable[..., Any] | None, has_aux: bool,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Return the programs of the transposed system, or None for each: nobody can ask for them."""
+    """Return the programs of the transposed system, or None for each: they cannot be needed."""
     if transpose_solve is None or vecmat is None:
         return None, None
     check_function(transpose_solve, "custom_linear_solve")

@@ -87,7 +87,7 @@ def along_refs(
                for c, x in zip(leaves, elements, strict=True)]  # fmt: skip
         result = f(carry, tree.unflatten(own))
         if not isinstance(result, tuple | list) or len(result) != 2:
-            return result  # which is refused
+            return result  # which raises
         return result[0], (result[1], [x.lend() for x in own if isinstance(x, BaseRef)], ran)
 
     values = [x.value() if isinstance(x, BaseRef) else x for x in leaves]

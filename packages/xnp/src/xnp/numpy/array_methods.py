@@ -189,9 +189,9 @@ def _options(width: Any, precision: Any, suppress: Any) -> dict[str, Any]:
 # The methods, properties and operators of arrays, attached to `Array` when this is imported.
 #
 # Operators are the functions of `ufuncs`, `logic` and `bits`: those of `ConcreteArray` have
-# kernels of their own. A binary operator returns NotImplemented for what is no array, also where
+# kernels of their own. A binary operator returns NotImplemented for other objects, also where
 # NumPy could make one of it, so that the other operand's class may answer. Python's own
-# containers and strings, which have no answer, are refused with a hint; classes derived from them
+# containers and strings, which have no answer, raise with a hint; classes derived from them
 # may have one.
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)

@@ -132,7 +132,7 @@ def diff(
 
 
 def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
-    """Return what is put before or behind the array: a number is spread over a slice of it."""
+    """Return what is put before or behind the array: a number is broadcast over a slice of it."""
     if value is None:
         return []
     value, shape = dispatch.as_array_like(value, a, "diff"), a.aval.shape

@@ -827,7 +827,7 @@ def _labels_to_keep(i: int, terms: list[str], result: str) -> str:
 
 
 def _simplify(labels: str, x: Any, wanted: str) -> tuple[str, Any]:
-    """Read diagonals of repeated labels and sum over labels that nobody else has."""
+    """Read diagonals of repeated labels and sum over labels that no other operand has."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             i = labels.index(c)
@@ -850,7 +850,7 @@ def _join(
     left: str, x: Any, right: str, y: Any, rest: str, precision: Any, preferred: Any,
     join: Callable[..., Array],
 ) -> tuple[str, Any]:  # fmt: skip
-    """Join two operands by one product, over the labels that nobody else needs."""
+    """Join two operands by one product, over the labels that no other operand needs."""
     # a size 1 that broadcasts is dropped where the other operand has the label
     left, x = _without_ones(left, x, right, y)
     right, y = _without_ones(right, y, left, x)

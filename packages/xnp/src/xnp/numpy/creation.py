@@ -101,7 +101,7 @@ def array(
       keeps them.
 
     Raises:
-      TypeError: what is no array of numbers; lists of different lengths.
+      TypeError: what is not an array of numbers; lists of different lengths.
       OverflowError: a number that the integer dtype cannot hold.
       ArgumentError: NaN as an integer, complex numbers as real ones, as Python has them.
 

@@ -756,7 +756,7 @@ def _first_call(
 ) -> Any:
     """Evaluate as it is written, which raises the errors, and keep what the next calls run.
 
-    Nothing is kept for operands that are refused where the caller passes them: see
+    Nothing is kept for operands that raise where the caller passes them: see
     `strict_options`.
     """
     operands, statics = args[: call.count], args[call.count :]

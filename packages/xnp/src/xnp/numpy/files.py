@@ -110,7 +110,7 @@ def from_dlpack(x: ArrayLike, /, *, device: DeviceLike = None, copy: bool | None
       x: an object with `__dlpack__` and `__dlpack_device__`. NumPy reads memory of the CPU and its
         own dtypes; with `xjit` loaded, bfloat16, 8-bit floats and memory of a GPU are read too.
       device: where the array shall be; None for where the data is.
-      copy: False shares the memory, on the promise that nobody writes to it any more; True and None
+      copy: False shares the memory, on the promise that it is not written to; True and None
         copy it, since arrays do not change. Memory of a GPU is shared in any case.
 
     Returns:
@@ -320,7 +320,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
       string: the text.
       dtype: of the numbers.
       count: how many numbers; -1 for all.
-      sep: what stands between them; binary text, without one, is refused.
+      sep: what stands between them; binary text, without one, raises.
 
     Returns:
       A vector.

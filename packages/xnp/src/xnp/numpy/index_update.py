@@ -81,7 +81,7 @@ def apply_at_index_in_turn(
 
 
 # ----------------------------------------------------------------------------- indexed on meshes
-# `x.at[index]` whose result lies as `out_sharding` says.
+# `x.at[index]` whose result has the sharding `out_sharding`.
 
 _OPTIONS = ("indices_are_sorted", "unique_indices", "mode", "wrap_negative_indices")
 
@@ -89,7 +89,7 @@ _OPTIONS = ("indices_are_sorted", "unique_indices", "mode", "wrap_negative_indic
 def index_as(
     reference: Any, sharding: Any, name: str, options: Sequence[Any], *values: Any, **more: Any
 ) -> Array:
-    """Return what a method of `array.at[index]` gives, computed so that it lies as asked.
+    """Return what a method of `array.at[index]` gives, computed with a sharding.
 
     Args:
       reference: `array.at[index]`.
@@ -399,7 +399,7 @@ def _values_for(aval: Any, values: Any) -> Array:
 
 
 def _scalar_of(value: Any, aval: Any) -> Any:
-    """Return a Python scalar in the dtype of the array, or in its own where that is refused."""
+    """Return a Python scalar in the dtype of the array, or in its own where that raises."""
     own = scalar_array(value)
     if dtypes.is_extended(aval.dtype) or rank_of(own.aval.dtype) > rank_of(aval.dtype):
         return own

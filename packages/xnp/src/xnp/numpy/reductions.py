@@ -114,7 +114,7 @@ def reduced(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
 
 
 def mask_of(where: Any, operation: str) -> Array:
-    """Return a mask of elements as an Array; numbers are refused, for they could be weights."""
+    """Return a mask of elements as an Array; numbers raise, for they could be weights."""
     mask = array_of(where, operation)
     if not dtypes.is_bool(mask.aval.dtype):
         raise ValueError(message(

@@ -276,7 +276,7 @@ class ArrayNamespaceInfo:
         """Return the dtypes of Python's numbers, and of indices; they depend on `enable_x64`.
 
         Args:
-          device: means nothing here: dtypes are the same on all.
+          device: has no effect: dtypes are the same on all.
         """
         del device
         integer = dtypes.canonicalize_dtype(int)
@@ -295,7 +295,7 @@ class ArrayNamespaceInfo:
         """Return the standard's dtypes that arrays can have now, by name.
 
         Args:
-          device: means nothing here: dtypes are the same on all.
+          device: has no effect: dtypes are the same on all.
           kind: the name of a kind as `isdtype` takes it, or a tuple of some; None for all.
 
         Raises:

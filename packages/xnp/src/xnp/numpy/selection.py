@@ -211,7 +211,7 @@ def clip(
 
 def _clippable(x: Any, *bounds: Any) -> Array:
     if x is None:
-        raise ArgumentError("clip: there is no array to clip: it is the first argument.")
+        raise ArgumentError("clip: the array to clip is missing: it is the first argument.")
     operand = asarray(x)
     check_numbers(operand.aval, "clip")
     if dtypes.is_complex(promotion.result_type(operand, *[b for b in bounds if b is not None])):

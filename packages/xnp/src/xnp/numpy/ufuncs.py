@@ -644,7 +644,7 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Args:
       x: the base.
-      y: the exponent. Integers to negative integer powers are refused for a Python int `y`; of
+      y: the exponent. Integers to negative integer powers raise for a Python int `y`; of
         arrays they are 0, but for the bases 1 and -1.
 
     Returns:

@@ -1,7 +1,7 @@
 """How exactly matrix products and convolutions are computed on hardware with a choice.
 
 `Precision` names a level; `DotAlgorithm` and its presets say the exact types in which a product is
-formed and accumulated. The `precision` param of a primitive is None (nobody asked: full float32, on
+formed and accumulated. The `precision` param of a primitive is None (the default: full float32, on
 every platform), a pair of `Precision`, one for each operand, or one algorithm. The option
 `default_matmul_precision` enters where an operation is bound, so a jaxpr always shows what it will
 run with.
@@ -192,7 +192,7 @@ def precision_for(platform: str, precision: Any, dtype: np.dtype[Any]) -> Any:
     """Return what a program for a platform says where `precision` is a primitive's param.
 
     Where nothing is said, a GPU rounds the operands to TensorFloat-32 (relative errors of 3e-4) and
-    a TPU to bfloat16. So products of 32 bits say that they are full where nobody asked for less.
+    a TPU to bfloat16. So products of 32 bits say that they are full where no less was requested.
 
     Args:
       platform: what the program is written for.

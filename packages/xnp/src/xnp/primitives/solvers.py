@@ -22,8 +22,8 @@ __all__ = ()
 # Which algorithm computes a factorisation: the arguments of `eig`, `eigh` and `svd`.
 #
 # The host and the CPU back end have LAPACK alone: QR iteration for `eig` and `eigh`, divide and
-# conquer for `svd`. GPUs have others. What a platform does not have is refused where a program is
-# written for it, so that no choice is silently another one.
+# conquer for `svd`. GPUs have others. What a platform does not have raises where a program is
+# lowered for it, so that no choice is silently another one.
 
 
 class EigImplementation(enum.Enum):
@@ -347,7 +347,7 @@ def corner(b: Builder, value: str, aval: ShapedArray, rows: int, columns: int) -
 
 
 # ------------------------------------------------------------------------------- finite matrices
-# NaN for matrices that hold an infinity or NaN, where a factorisation of them means nothing.
+# NaN for matrices that hold an infinity or NaN, where a factorisation of them is undefined.
 #
 # What LAPACK makes of them depends on the order of its steps, so that the host and the compiler
 # would differ. Orthogonal similarities (`eigh`, `hessenberg`, `schur`, `tridiagonal`) mix all

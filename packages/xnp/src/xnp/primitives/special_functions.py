@@ -226,7 +226,7 @@ def _series(
             following = m.where(degree[0] == k, 0.0, following)
         elif not (m.varies(a) or m.varies(b)):
             following = m.where(above == 0.0, 0.0, following)
-        # a sum that is done, or infinite, stays what it is while others go on
+        # a sum that is done, or infinite, stays what it is while others continue
         term = m.where(unfinished(m, a, b, c, x, term, total), following, 0.0)
         return a, b, c, x, term, total + term, *degree
 

@@ -36,7 +36,7 @@ __all__ = ()
 # ---------------------------------------------------------------------------------- while rounds
 # How an eagerly evaluated `while` is run as a compiled program: in rounds of many steps.
 #
-# Nobody knows whether a `while` ends, and no interrupt reaches a program that runs: so the
+# It is unknown whether a `while` ends, and no interrupt reaches a program that runs: so the
 # program stops after a number of steps, too, and starts again where it was. Its body is the same
 # in every round, so the carry is that of one long run. The rounds also tell how many steps there
 # were.
@@ -174,7 +174,7 @@ def _counter_of(body: ClosedJaxpr, nconsts: int) -> tuple[int, int] | None:
 #     body_jaxpr  body_consts, carry -> carry
 #
 # Derivatives: forward mode carries the tangents along. Reverse mode would have to keep residuals
-# of a number of steps that nobody knows in advance: the tape holds the forward loop, which
+# of a number of steps that is unknown in advance: the tape holds the forward loop, which
 # `linearize` can run and `transpose` refuses. With a `schedule`, which bounds the number of steps,
 # it holds `loop_tangents`, which can be transposed.
 #

@@ -1,4 +1,4 @@
-"""`pjit`, the older name of `xstack.jit` for programs over the mesh that is set.
+"""`pjit`, the older name of `xstack.jit` for programs over the context mesh.
 
 It differs in one thing: inside `with mesh:` an entry of None means that a value is whole on each
 device, where `jit` leaves it to the compiler. Outside they are the same.
@@ -21,7 +21,7 @@ def pjit(
     fun: Callable[..., Any] | None = None, in_shardings: Any = ..., out_shardings: Any = ...,
     **options: Any,
 ) -> Any:  # fmt: skip
-    """Return a function that computes what `fun` computes, compiled for the mesh that is set.
+    """Return a function that computes what `fun` computes, compiled for the context mesh.
 
     Args:
       fun: a function of pytrees of arrays; without it, `pjit` returns a decorator.

@@ -72,7 +72,7 @@ class RuleTable(dict[Any, Rule]):
 
 
 def missing(primitive: Primitive, kind: str, how: str) -> MissingRuleError:
-    """Return the error about a rule that nobody has set."""
+    """Return the error about a rule that is not set."""
     return MissingRuleError(message(str(primitive), f"has no {kind} rule.", hint=how))
 
 

@@ -20,7 +20,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     Args:
       obs: observations, of shape (m, d), or (m,) of numbers.
       code_book: codes, of shape (k, d), or (k,).
-      check_finite: means nothing here: no function looks at values.
+      check_finite: has no effect: no function looks at values.
 
     Returns:
       Indices of codes, int32, and Euclidean distances; both of shape (m,).

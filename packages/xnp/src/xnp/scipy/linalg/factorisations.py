@@ -59,7 +59,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Args:
       T: real Schur forms of shape (..., n, n).
       Z: their vectors; batches are broadcast.
-      check_finite: means nothing here.
+      check_finite: has no effect.
 
     Returns:
       Complex (T, Z), of which Z T Z^H is the same matrix.
@@ -134,8 +134,8 @@ def hessenberg(
     Args:
       a: square matrices of shape (..., n, n).
       calc_q: whether q is returned, too.
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
 
     Example:
       >>> import numpy as np
@@ -205,9 +205,9 @@ def solve_triangular(
       trans: op: 0 or "N" for a itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
       lower: whether the lower triangle is read.
       unit_diagonal: whether the diagonal is taken for ones, and not read.
-      overwrite_b: means nothing here.
-      debug: means nothing here.
-      check_finite: means nothing here.
+      overwrite_b: has no effect.
+      debug: has no effect.
+      check_finite: has no effect.
 
     Differentiable in: a, b.
     """
@@ -230,8 +230,8 @@ def cho_factor(
     Args:
       a: positive definite matrices of shape (..., n, n), of which one triangle is read.
       lower: whether it is the lower one; the factor is a lower triangle then, too.
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
 
     Returns:
       The factor, zero beside its triangle (SciPy leaves there what was in `a`), NaN where `a` is
@@ -261,8 +261,8 @@ def cho_solve(
     Args:
       c_and_lower: what `cho_factor(a)` gave.
       b: right sides of shape (n,) or (..., n, k).
-      overwrite_b: means nothing here.
-      check_finite: means nothing here.
+      overwrite_b: has no effect.
+      check_finite: has no effect.
 
     Example:
       >>> import numpy as np
@@ -287,8 +287,8 @@ def lu_factor(
 
     Args:
       a: matrices of shape (..., m, n).
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
 
     Returns:
       L below the diagonal (its diagonal is one), U on and above it; and the row that each row was
@@ -309,8 +309,8 @@ def lu_solve(
       lu_and_piv: what `lu_factor(a)` gave.
       b: right sides of shape (n,) or (..., n, k).
       trans: op: 0 for a itself, 1 for its transpose, 2 for its adjoint.
-      overwrite_b: means nothing here.
-      check_finite: means nothing here.
+      overwrite_b: has no effect.
+      check_finite: has no effect.
     """
     del overwrite_b, check_finite
     require_choice("lu_solve", "trans", trans, (0, 1, 2))
@@ -353,10 +353,10 @@ def solve(
       a: square matrices of shape (..., n, n).
       b: right sides of shape (n,) or (..., n, k).
       lower: for "pos", whether the lower triangle is read.
-      overwrite_a: means nothing here.
-      overwrite_b: means nothing here.
-      debug: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      overwrite_b: has no effect.
+      debug: has no effect.
+      check_finite: has no effect.
       assume_a: "gen" for any matrix; "pos" for positive definite ones, which are solved in half the
         time; "sym" and "her" are solved as any.
 
@@ -376,8 +376,8 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Args:
       a: matrices of shape (..., n, n).
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
     """
     del overwrite_a, check_finite
     return linalg.inv(a)
@@ -388,8 +388,8 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Args:
       a: matrices of shape (..., n, n).
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
     """
     del overwrite_a, check_finite
     return linalg.det(a)
@@ -407,8 +407,8 @@ def cholesky(
     Args:
       a: Hermitian positive definite matrices (..., n, n), of which one triangle is read.
       lower: whether it is the lower one, and L is returned.
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
 
     Returns:
       An array of the shape of `a`; its triangle is NaN where `a` is not positive definite.
@@ -437,8 +437,8 @@ def lu(
     Args:
       a: matrices of shape (..., m, n).
       permute_l: whether p and l are multiplied.
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
 
     Returns:
       The permutation matrix (..., m, m), of the real dtype; l, whose diagonal is one, of shape
@@ -494,11 +494,11 @@ def qr(
 
     Args:
       a: matrices of shape (..., m, n).
-      overwrite_a: means nothing here.
-      lwork: means nothing here.
+      overwrite_a: has no effect.
+      lwork: has no effect.
       mode: "full" for a square q, "economic" for one of min(m, n) columns, "r" for (r,) alone.
       pivoting: whether (q, r, p) with a[:, p] = q r is returned, the diagonal of r not increasing.
-      check_finite: means nothing here.
+      check_finite: has no effect.
     """
     del overwrite_a, lwork, check_finite
     require_choice("qr", "mode", mode, ("full", "economic", "r"))
@@ -545,8 +545,8 @@ def qr_multiply(
       mode: "left" for q c, "right" for c q.
       pivoting: whether columns are put in order as in `qr`.
       conjugate: whether q is conjugated.
-      overwrite_a: means nothing here.
-      overwrite_c: means nothing here.
+      overwrite_a: has no effect.
+      overwrite_c: has no effect.
     """
     del overwrite_a, overwrite_c
     require_choice("qr_multiply", "mode", mode, ("left", "right"))
@@ -591,8 +591,8 @@ def svd(
       a: matrices of shape (..., m, n).
       full_matrices: whether u and vh are square.
       compute_uv: whether the vectors are returned.
-      overwrite_a: means nothing here.
-      check_finite: means nothing here.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
       lapack_driver: must be "gesdd", the one there is.
     """
     del overwrite_a, check_finite
@@ -632,12 +632,12 @@ def eigh(
       b: positive definite matrices of the same shape; None for the identity.
       lower: whether the lower triangles are read.
       eigvals_only: whether only w is returned.
-      overwrite_a: means nothing here.
-      overwrite_b: means nothing here.
-      turbo: means nothing here.
+      overwrite_a: has no effect.
+      overwrite_b: has no effect.
+      turbo: has no effect.
       eigvals: must be None.
       type: which problem is solved: 1 for a v = b v w, 2 for a b v = v w, 3 for b a v = v w.
-      check_finite: means nothing here.
+      check_finite: has no effect.
 
     Returns:
       Ascending real eigenvalues; vectors are columns, with v^H b v the identity (type 3: b^-1).

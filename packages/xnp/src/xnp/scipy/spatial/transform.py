@@ -290,7 +290,7 @@ class Slerp:
         return cls(t, t[1:] - t[:-1], rotations[:-1], steps.as_rotvec())
 
     def __call__(self, times: Any) -> Rotation:
-        """Return the rotations at times of shape () or (m,); beyond the ends they go on turning."""
+        """Return the rotations at times of shape () or (m,); beyond the ends they keep turning."""
         (t,) = inexact("Slerp", xn.asarray(times))
         last = self.times.shape[0] - 2
         index = xn.clip(xn.searchsorted(self.times, t, side="right") - 1, 0, last)
