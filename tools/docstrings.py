@@ -38,7 +38,7 @@ _WORDS = "mode method norm order padding UPLO indexing side precision".split()
 _COUNTS = "size num length num_classes n".split()
 # argument -> what is raised, and when
 _WHEN = {
-    "key": ("TypeError", "`key` is no random key"),
+    "key": ("TypeError", "`key` is not a random key"),
     "dtype": ("TypeError", "`dtype` names no dtype"),
     "preferred_element_type": ("TypeError", "`preferred_element_type` names no dtype"),
     "where": ("TypeError", "`where` is not an array"),

@@ -1079,7 +1079,7 @@ def checkpoint(
         nearest one below holds. The estimate alone is off by a tenth or so.
 
     Raises:
-      TypeError: `policy` is no function, `budget` neither a number nor a text.
+      TypeError: `policy` is not a function, `budget` neither a number nor a text.
       ValueError: `budget` is not positive, is given beside a policy, or (when the function is
         differentiated) is less than what the gradient takes at least, which the error says; or
         `measured` is given without a budget.

@@ -299,7 +299,7 @@ class PullBack(_LinearFunction):
 
         `NotNeeded()` stands for one that it does not need, `NotSaveable()` for one that it needs
         and `saveable_args` left out: put it back before the call. A tuple stands for a node of
-        the arguments that is no list, dictionary or tuple. The list can be edited, or assigned.
+        the arguments that is not a list, dictionary or tuple. The list can be edited, or assigned.
         """
         return self._save()[0]
 

@@ -338,7 +338,7 @@ def normalized_argnums(
     """Return the one argument number (None when a sequence was given), and all as a tuple.
 
     Raises:
-      TypeError: for numbers that are no integers.
+      TypeError: for numbers that are not integers.
       ArgumentError: for numbers outside the arguments.
       ValueError: for duplicates.
     """

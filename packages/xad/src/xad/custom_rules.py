@@ -85,7 +85,7 @@ class RefLeaves:
         self._places = places
 
     def others(self, leaves: Sequence[Any]) -> list[Any]:
-        """Return all leaves that are no references."""
+        """Return all leaves that are not references."""
         return [x for i, x in enumerate(leaves) if i not in self._places]
 
     def filled(
@@ -922,8 +922,8 @@ def custom_remat(
       static_argnames: names of such arguments.
 
     Raises:
-      TypeError: one of the four is no function; when it is differentiated: a rule returns no pair,
-        or results or cotangents of another structure.
+      TypeError: one of the four is not a function; when it is differentiated: a rule returns no
+        pair, or results or cotangents of another structure.
 
     Example:
       >>> import xnp

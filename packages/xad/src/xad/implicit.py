@@ -199,7 +199,7 @@ def argmin(
 
     Raises:
       CheckError: the gradient is not zero; it says how far from a stationary point x is.
-      TypeError: the unknowns are not real floating, or f(x) is no scalar.
+      TypeError: the unknowns are not real floating, or f(x) is not a scalar.
       ValueError: unknown solver or option.
 
     Differentiable in: `args` and what `f` closes over, where the Hessian is regular.

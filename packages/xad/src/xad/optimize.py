@@ -85,7 +85,7 @@ def minimize(
       `OptimizeResults`.
 
     Raises:
-      ValueError: another method or option; `x0` is no vector of floats.
+      ValueError: another method or option; `x0` is not a vector of floats.
 
     Differentiable in: what `fun` depends on and `x0`: the derivatives are those of the steps, in
     both modes; reverse mode needs a `maxiter` that is known ("BFGS" has a default). Those of the

@@ -195,7 +195,7 @@ def check_tangents(
             operation, f"the {what}s must have the structure of the {primal}.", got=f"{given}",
             expected=f"{tree}",
         ))  # fmt: skip
-    # a key is no tangent of a key; as a cotangent, it is not looked at
+    # a key is not a tangent of a key; as a cotangent, it is not looked at
     lenient = what == "cotangent"
     return [
         x if isinstance(x, Array) and x.aval is a and (lenient or a.physical is None)

@@ -118,16 +118,16 @@ def backward_pass(
     return results
 
 
-# Where types say how values lie on a mesh, a cotangent is brought to the type that its value wants
-# once, after those of all uses are added up: of a parameter that members share and use n times, one
-# sum over the members is a collective, not n.
+# Where types give the shardings of values on a mesh, a cotangent is brought to the type that its
+# value wants once, after those of all uses are added up: of a parameter that members share and use
+# n times, one sum over the members is a collective, not n.
 
 
 class _Terms:
     """Cotangents of a value that are of several types, those of each added up.
 
     Attributes:
-      aval: the type of one of them, which says how it lies on a mesh.
+      aval: the type of one of them, which gives its sharding on a mesh.
       by_sharding: the sums.
     """
 

@@ -371,7 +371,7 @@ def no_such_argument(name: str, known: Sequence[str]) -> ValueError:
 
 
 def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
-    """Return the error for `in_axes` that is no prefix of the arguments."""
+    """Return the error for `in_axes` that is not a prefix of the arguments."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         hint = ""
         if len(args) == 1 and isinstance(args[0], tuple | list) and len(in_axes) == len(args[0]):
@@ -388,7 +388,7 @@ def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
 
 
 def out_axes_mismatch(mismatch: Any) -> Exception:
-    """Return the error for `out_axes` that is no prefix of the result."""
+    """Return the error for `out_axes` that is not a prefix of the result."""
     error: Exception = mismatch.error("vmap", "out_axes", "the result")
     return error
 
@@ -588,7 +588,8 @@ def vmap(
       axis_name: a name for the axis, for collectives inside `fun`.
       axis_size: the number of examples; needed only where no argument is mapped.
       spmd_axis_name: the axis of a mesh, or several, that cut the axis of the examples wherever
-        `fun` says how a value lies (`with_sharding_constraint`). None leaves that to the compiler.
+        `fun` gives the sharding of a value (`with_sharding_constraint`). None leaves that to the
+        compiler.
       sum_match: what `out_axes` of None means for a result that differs among examples: an error,
         or with True the sum over the examples, as the transpose of an argument with `in_axes` of
         None has it. Results that are the same for all examples stay what they are.

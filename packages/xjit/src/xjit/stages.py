@@ -80,8 +80,8 @@ class Unplaced(Placement):
 
     Args:
       mesh: the mesh.
-      in_shardings: for each argument, how it lies; None has it whole on each device.
-      out_shardings: for each result, how it shall lie; None leaves that to XLA.
+      in_shardings: for each argument, its sharding; None has it whole on each device.
+      out_shardings: for each result, its sharding; None leaves that to XLA.
     """
 
     __slots__ = ("_mesh",)
@@ -166,7 +166,7 @@ def _on_device_chosen(program: Program, base: Placement, devices: Sequence[Any])
 
 
 def _mesh_of(program: Program, shardings: Sequence[Sharding | None]) -> Any:
-    """Return the mesh that a program names, None for none, and how its arguments lie."""
+    """Return the mesh that a program names, None for none, and the shardings of its arguments."""
     asked = program.in_shardings or [None] * len(shardings)
     given = [a or s for a, s in zip(asked, shardings, strict=True)]
     named = [s.mesh for s in (*given, *program.out_shardings) if isinstance(s, NamedSharding)]
@@ -304,7 +304,7 @@ class TracedFunction(ProgramOfThisProcess):
 
     @property
     def out_info(self) -> Any:
-        """The tree of shapes and dtypes of the result, and of how it lies where that is asked."""
+        """The tree of shapes and dtypes of the result, and of its sharding where that is asked."""
         leaves, tree = xtree.flatten(self.out_avals)
         put = self._out_placement
         there = None if put is None else SingleDeviceSharding(put.device)
@@ -580,7 +580,7 @@ class Compiled(_Stage):
 
     @property
     def out_info(self) -> Any:
-        """The tree of shapes and dtypes of the result, and of how it lies."""
+        """The tree of shapes and dtypes of the result, and of its sharding."""
         return described(self.out_tree, self._kernel.avals_out, self._ways_out())
 
     @property
@@ -604,7 +604,7 @@ class Compiled(_Stage):
 
     @property
     def output_formats(self) -> Any:
-        """The tree of how results lie on devices and in memory."""
+        """The tree of the shardings of results on devices and in memory."""
         kernel = self._kernel
         orders = orders_out(kernel.placement, len(kernel.avals_out))
         return self.out_tree.unflatten(map(format_of, kernel.avals_out, self._ways_out(), orders))

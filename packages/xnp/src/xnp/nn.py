@@ -801,13 +801,13 @@ def one_hot(
       dtype: of the result; None for the default floating dtype.
       axis: where the new dimension stands in the result; or the name of a mapped axis of
         `num_classes` members, of which each gets its own number.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
         An array with one dimension more than x; of the shape of x over a named axis.
 
     Raises:
-        TypeError: `x` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `x` is not an array; `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: `num_classes` is negative; `axis` is out of bounds.
 
     Example:

@@ -52,13 +52,13 @@ def segment_sum(
       bucket_size: how many rows are joined at a time, the results of these buckets then; this keeps
         rounding errors of long sums small. None joins all in turn.
       mode: what happens to rows out of range: "drop" (None, too), "clip", "promise_in_bounds".
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of shape (num_segments, *data.shape[1:]) and the dtype of `data`; what is empty is 0.
 
     Raises:
-      TypeError: numbers that are no integers, booleans to be summed.
+      TypeError: numbers that are not integers, booleans to be summed.
       ValueError: another number of rows than of numbers.
       ConcretizationTypeError: traced numbers, and no `num_segments`.
 

@@ -54,7 +54,7 @@ def place(x: Array, sharding: Any, operation: str) -> Array:
       operation: what errors call the public function.
 
     Raises:
-      TypeError: for what is no sharding.
+      TypeError: for what is not a sharding.
     """
     if sharding is None:
         return x
@@ -77,7 +77,7 @@ def place(x: Array, sharding: Any, operation: str) -> Array:
 def shard_like(x: Array, like: Any) -> Array:
     """Return an array of the type of another of its shape along the axes of a mesh.
 
-    A description says by its type what members of manual axes hold; how it lies along explicit
+    A description says by its type what members of manual axes hold; its sharding along explicit
     ones, its sharding says.
     """
     aval = like.aval if isinstance(like, Array | ShapeDtypeStruct) else None

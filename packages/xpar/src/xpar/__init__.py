@@ -1,7 +1,7 @@
 """Programs on several devices: meshes, `pmap`, and collectives that combine what devices have.
 
     make_mesh, set_mesh   devices in a grid with named axes
-    NamedSharding, P      how an array lies on a mesh: `device_put`, `jit` take these
+    NamedSharding, P      the sharding of an array on a mesh: `device_put`, `jit` take these
     auto_axes, explicit_axes   whether the compiler chooses it, or types say it
     with_sharding_constraint   how a value inside a program lies
     make_array_from_...   arrays from their pieces

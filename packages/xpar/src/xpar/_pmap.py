@@ -71,7 +71,7 @@ def program_over_devices(params: dict[str, Any]) -> Program:
 
 
 def _lay(name: Any, axis: Axis) -> BlockSpec:
-    """Return how a value lies whose pieces are stacked along an axis; None: all have the whole."""
+    """Return the sharding of a value whose pieces are stacked along an axis; None: replicated."""
     return BlockSpec(PartitionSpec()) if axis is None else BlockSpec(PartitionSpec(), axis, (name,))
 
 

@@ -188,7 +188,7 @@ def _text(x: Any) -> str:
 
 
 # ------------------------------------------------------------------------------------- handed on
-# What the spec None hands on as it is: arguments of `shard_map` that are no arrays.
+# What the spec None hands on as it is: arguments of `shard_map` that are not arrays.
 #
 #     shard_map(f, in_specs=(P("x"), None), ...)(x, "sum")        f gets "sum" itself
 #
@@ -390,7 +390,7 @@ class BlockSpec(NamedTuple):
         return BlockSpec(self.spec.update(partitions=(along or None, *self.spec)), dim, self.axes)
 
     def dual(self) -> BlockSpec:
-        """Return how cotangents lie: in parts where the value is reduced, and the other way."""
+        """Return the shardings of cotangents: unreduced where the value is reduced, and back."""
         spec = self.spec
         return BlockSpec(
             spec.update(unreduced=spec.reduced, reduced=spec.unreduced), self.dim, self.axes
@@ -1202,7 +1202,7 @@ def _lays(
     calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], specs: Any, template: Any,
     names: Sequence[str], avals: Sequence[ShapedArray], are_pieces: bool = False,
 ) -> list[BlockSpec]:  # fmt: skip
-    """Return how values lie, after a look at their shapes."""
+    """Return the shardings of values, after a look at their shapes."""
     operation = f"shard_map({calls.name})"
     try:
         found = xtree.broadcast_prefix(specs, template, is_leaf=_is_spec)

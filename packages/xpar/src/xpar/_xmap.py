@@ -74,7 +74,7 @@ def xmap(
 
     Raises:
       ValueError: sizes of one name differ, do not divide over the mesh, or are unknown; a resource
-        is no axis of the mesh, or there is no mesh.
+        is not an axis of the mesh, or there is no mesh.
       TypeError: `in_axes` or `out_axes` name no dimensions; keyword arguments.
 
     Example:
@@ -379,7 +379,7 @@ def smap(
       A function of whole arrays.
 
     Raises:
-      TypeError: several names, or a dimension that is no integer.
+      TypeError: several names, or a dimension that is not an integer.
       ValueError: a dimension is counted from the end, or as for `shard_map`.
 
     Example:

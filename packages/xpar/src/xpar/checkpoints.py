@@ -553,10 +553,10 @@ class CheckpointManager:
         Args:
           step: how many steps have been done.
           tree: of arrays and numbers.
-          force: whether it is written though the step is no multiple of `save_interval_steps`.
+          force: whether it is written though the step is not a multiple of `save_interval_steps`.
 
         Raises:
-          ValueError: the step is no integer from 0.
+          ValueError: the step is not an integer from 0.
           FileExistsError: the step is there already.
           OSError: the checkpoint before could not be written.
           ProcessFailureError: another process has failed.

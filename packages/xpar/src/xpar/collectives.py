@@ -1674,8 +1674,8 @@ def ragged_all_to_all(
     Raises:
       NameError: when the name is not bound.
       ValueError: the rows of `operand` and `output` differ in shape, the offsets and sizes in
-        length, or K is no multiple of the number of members.
-      TypeError: offsets or sizes are no integers.
+        length, or K is not a multiple of the number of members.
+      TypeError: offsets or sizes are not integers.
 
     Example:
       >>> import numpy as np

@@ -150,7 +150,7 @@ def pad_for_sharding(x: Any, sharding: Any, value: Any = 0) -> Array:
 
     Args:
       x: an array.
-      sharding: how it is to lie, or a partition spec over the context mesh.
+      sharding: its sharding, or a partition spec over the context mesh.
       value: of the elements that are added.
 
     Returns:

@@ -53,7 +53,7 @@ def shuffled_positions(positions: Any, count: int, key: Any) -> np.ndarray[Any, 
       int64 numbers of the shape of `positions`; all positions give all numbers, once each.
 
     Raises:
-      TypeError: positions or the key are no integers.
+      TypeError: positions or the key are not integers.
       ValueError: a position is negative or not below `count`.
 
     Example:
@@ -179,9 +179,9 @@ class Batches:
       num_records: how many there are; by default what the rows of the arrays say.
       key: shuffles the records, in each epoch otherwise: an integer, or `random.key_data(key)`;
         None leaves them in their order.
-      sharding: how batches lie on a mesh, by which a process reads the rows of its devices alone.
-        Its spec may be shorter than the rank of a leaf. By default each process has all of a batch
-        on its own device.
+      sharding: the shardings of batches on a mesh, by which a process reads the rows of its
+        devices alone. Its spec may be shorter than the rank of a leaf. By default each process has
+        all of a batch on its own device.
 
     Raises:
       ValueError: there are fewer records than a batch has or than `num_records` says, or their

@@ -52,8 +52,8 @@ def make_mesh(
     Args:
       axis_sizes: the number of devices along each axis.
       axis_names: the names of the axes.
-      axis_types: for each axis, or for all. `AxisType.Explicit` by default: types say how values
-        lie, as in `float32[8@x,4]`; with `AxisType.Auto` the compiler chooses.
+      axis_types: for each axis, or for all. `AxisType.Explicit` by default: types hold the
+        shardings of values, as in `float32[8@x,4]`; with `AxisType.Auto` the compiler chooses.
       devices: which ones; by default the first of the default backend, as many as are needed.
 
     Raises:
@@ -93,7 +93,7 @@ class set_mesh:  # noqa: N801 - used as a function
       mesh: the mesh; None sets none, and so does an empty one.
 
     Raises:
-      TypeError: it is no mesh.
+      TypeError: it is not a mesh.
       ValueError: it is called while a function is traced, or an axis is of type Manual.
 
     Example:
@@ -159,7 +159,7 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
 
     Args:
       xs: a tree of arrays.
-      out_shardings: for all, or a tree prefix: shardings, or partition specs over the mesh set.
+      out_shardings: for all, or a tree prefix: shardings, or partition specs over the context mesh.
 
     Raises:
       ValueError: an array cannot be cut as its sharding says.
@@ -173,7 +173,7 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
 # ----------------------------------------------------------------------------------- axis scopes
 # Explicit and automatic axes for the length of a function, and meshes without devices.
 #
-#     auto_axes            the compiler chooses how values lie along some axes
+#     auto_axes            the compiler chooses the shardings of values along some axes
 #     explicit_axes        types say it: float32[8@x,4]
 #     use_abstract_mesh    trace for a mesh whose devices are not here
 #     no_collectives       along these axes no value may be exchanged
@@ -183,16 +183,16 @@ def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
     out_sharding: ShardingLike = None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return a function in which the compiler chooses how values lie along axes of the mesh.
+    """Return a function in which the compiler chooses shardings along axes of the mesh.
 
-    Around it these axes are of type `Explicit`, and types say how values lie. Inside they do not,
-    so nothing there can be ambiguous; `out_sharding` says how the results lie.
+    Around it these axes are of type `Explicit`, and types hold the shardings of values. Inside they
+    do not, so nothing there can be ambiguous; `out_sharding` gives those of the results.
 
     Args:
       f: a function of trees of arrays; without it, a decorator.
       axes: the names of the axes; by default all of the context mesh.
-      out_sharding: how the results lie, a sharding or partition spec for all or a tree prefix of
-        them. Where it is not given here, each call gives it.
+      out_sharding: the shardings of the results, a sharding or partition spec for all or a tree
+        prefix of them. Where it is not given here, each call gives it.
 
     Returns:
       A function like `f`, which takes `out_sharding` as a keyword argument as well.
@@ -225,15 +225,15 @@ def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
     in_sharding: PyTree = None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return a function in which types say how values lie along axes of the mesh.
+    """Return a function in which types hold the shardings of values along axes of the mesh.
 
     Around it these axes are of type `Auto`, and the compiler chooses.
 
     Args:
       f: a function of trees of arrays; without it, a decorator.
       axes: the names of the axes; by default all of the context mesh.
-      in_sharding: how the arguments lie inside, a sharding or partition spec for all or a tree
-        prefix of the tuple of arguments. Where it is not given here, each call gives it.
+      in_sharding: the shardings of the arguments inside, a sharding or partition spec for all or a
+        tree prefix of the tuple of arguments. Where it is not given here, each call gives it.
 
     Returns:
       A function like `f`, which takes `in_sharding` as a keyword argument as well.
@@ -315,7 +315,7 @@ def no_collectives(new_val: Iterable[Any]) -> Override:
       A context manager, which is a decorator, too.
 
     Raises:
-      TypeError: it is no set of names.
+      TypeError: it is not a set of names.
 
     Example:
       >>> with no_collectives({"x"}):

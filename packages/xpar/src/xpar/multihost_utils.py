@@ -190,7 +190,7 @@ def host_local_array_to_global_array(
     Args:
       local_inputs: a tree of arrays: for each, the part on the devices of this process.
       global_mesh: of devices of all processes, in which those of one process are a block.
-      pspecs: how the whole arrays lie: partition specs, one for all or a tree prefix.
+      pspecs: the shardings of the whole arrays: partition specs, one for all or a tree prefix.
 
     Returns:
       The tree with global arrays; what is one already is left alone.
@@ -217,7 +217,7 @@ def global_array_to_host_local_array(
     Args:
       global_inputs: a tree of arrays over several processes; others are left alone.
       global_mesh: of devices of all processes, in which those of one process are a block.
-      pspecs: how the arrays are to lie before they are taken apart, as a tree prefix.
+      pspecs: the shardings of the arrays before they are taken apart, as a tree prefix.
 
     Returns:
       The tree with arrays over the devices of this process.

@@ -39,7 +39,7 @@ def cells_of(sharding: Sharding, ndim: int) -> list[list[str]]:
     """Return the names of the devices of each piece, row by row.
 
     Args:
-      sharding: how an array lies.
+      sharding: the sharding of an array.
       ndim: the number of its dimensions.
     """
     tiles, devices = sharding.tiles(ndim), sharding.devices_in_order
@@ -102,7 +102,7 @@ def drawn(
 
 
 # ---------------------------------------------------------------------------------- sharding svg
-# Pictures of how arrays lie as SVG, for notebooks and files.
+# Pictures of the shardings of arrays as SVG, for notebooks and files.
 
 _WIDTH, _HEIGHT = 96, 40  # of a piece, in pixels
 BACKGROUNDS = (
@@ -177,7 +177,7 @@ def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPictur
       A picture, which notebooks show; `save(path)` writes it to a file.
 
     Raises:
-      TypeError: a traced value, or what is no sharding.
+      TypeError: a traced value, or what is not a sharding.
       ValueError: such an array cannot be cut so.
 
     Example:
@@ -201,7 +201,7 @@ def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPictur
 
 
 # ----------------------------------------------------------------------------- sharding pictures
-# Pictures of how arrays lie: which device has which piece, printed or shown.
+# Pictures of the shardings of arrays: which device has which piece, printed or shown.
 #
 # `visualize_array_sharding` shows an array, `visualize_sharding` a sharding for a shape, and
 # `inspect_array_sharding` hands the sharding to a function. An array of one dimension is a row of
@@ -240,7 +240,7 @@ def visualize_sharding(
 
     Args:
       shape: of the array.
-      sharding: how it would lie.
+      sharding: its sharding.
       use_color: whether pieces have colours, where the output is a terminal.
       scale: the number of lines of a piece, at least one.
       min_width: the least number of characters of a piece.
@@ -248,7 +248,7 @@ def visualize_sharding(
 
     Raises:
       ValueError: such an array cannot be cut so.
-      TypeError: this is no sharding.
+      TypeError: this is not a sharding.
 
     Example:
       >>> from xpar import NamedSharding, P, make_mesh
@@ -311,7 +311,7 @@ def inspect_array_sharding(value: ArrayLike, *, callback: Callable[[Sharding], A
       callback: takes its sharding. Under `vmap` that is of the whole batch.
 
     Raises:
-      TypeError: `callback` is no function.
+      TypeError: `callback` is not a function.
       ValueError: in a `shard_map` over some of the axes of a mesh, which leaves several others to
         the compiler.
 

@@ -110,7 +110,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     """
     check_function(fun, "eval_shape")
     of, own = getattr(fun, "__dict__", {}).get("asked_results", (None, None))
-    if own is not None and of() is fun:  # it is compiled, and says how its results lie
+    if own is not None and of() is fun:  # it is compiled, and gives the shardings of its results
         return own(*args, **kwargs)
     described_leaves: dict[int, ShapeDtypeStruct] = {}
 

@@ -106,7 +106,7 @@ class ConcreteArray(Array):
 
     Attributes:
       host: the elements in host memory that is never written to; None while they are on a device
-        alone, and always for elements of an extended dtype, which are no numbers to compute with.
+        alone, and always for elements of an extended dtype, which are not numbers to compute with.
       first_use: of a random key, what used it first (`xprim.key_uses`), None before: no default is
         needed to ask, which would cost more than the question. Of other arrays it may not be set.
       buffer: the elements on a device, as the compiler back end has them; None where they are in

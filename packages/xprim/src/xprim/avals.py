@@ -63,7 +63,7 @@ def size_of(x: Any) -> int:
     """Return an integer as `operator.index` does, and a symbolic dimension as it is.
 
     Raises:
-      TypeError: it is no integer.
+      TypeError: it is not an integer.
 
     Example:
       >>> size_of(True)
@@ -527,7 +527,7 @@ class ShapeDtypeStruct:
     It does not change, since programs are found by it: `update` makes another one.
 
     Attributes:
-      sharding: how it lies on devices, None where that is open. A format may be given for it, and
+      sharding: its sharding on devices, None where that is open. A format may be given for it, and
         is the attribute `format` then: how it lies in memory, too.
 
     Example:
@@ -659,7 +659,7 @@ class ShapeDtypeStruct:
 
 
 def _check_place(place: Any, layout: Any) -> None:
-    """Raise for what is no sharding, no partition spec and no format, or names no order."""
+    """Raise for what is not a sharding, no partition spec and no format, or names no order."""
     kind = type(place)
     if layout is None and not hasattr(kind, "device_set") and not hasattr(kind, "partitions"):
         raise ValueError(message(

@@ -39,7 +39,8 @@ class BatchDimension:
     Attributes:
       size: how many examples there are.
       name: the axis name that collectives use, or None.
-      mesh_axes: the axes of a mesh that cut the dimension, where a program says how values lie.
+      mesh_axes: the axes of a mesh that cut the dimension, where a program gives the shardings of
+        values.
       sharding: the sharding of the dimension alone along explicit axes of a mesh, or None.
     """
 

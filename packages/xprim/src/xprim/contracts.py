@@ -256,7 +256,7 @@ class BatchAxis(Protocol):
 
     @property
     def mesh_axes(self) -> tuple[Any, ...]:
-        """The axes of a mesh that cut its dimension, where a program says how values lie."""
+        """The axes of a mesh that cut its dimension, where a program has shardings."""
 
     @property
     def sharding(self) -> Any:

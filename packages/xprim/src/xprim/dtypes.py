@@ -592,7 +592,7 @@ def _no_dtype(dtype: Any, operation: str, problem: str = "") -> TypeError:
 
 
 def _meant(dtype: Any, operation: str) -> str:
-    """Return what was likely meant by what is no dtype: a name, a shape, or nothing."""
+    """Return what was likely meant by what is not a dtype: a name, a shape, or nothing."""
     if isinstance(dtype, str):
         near = nearest(dtype, [d.name for d in ALL])
         return f"did you mean {near!r}?" if near else ""

@@ -147,7 +147,7 @@ class KeptPrograms:
 
     # No package here calls it: releases 0.2.0 of xnp and xad do, whose range of xprim has this one.
     def get_or_stage(self, key: Hashable, stage: Callable[[], Staged]) -> Staged:
-        """Return the program of a key, staged now unless it is kept; None is no key."""
+        """Return the program of a key, staged now unless it is kept; None is never a key."""
         kept = None if key is None else self._kept_by_key.get(key)
         found = None if kept is None else kept.staged()
         if found is None:

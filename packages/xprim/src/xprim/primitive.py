@@ -198,7 +198,7 @@ class Primitive:
       more: rules of optional and extension kinds by name.
 
     Raises:
-      TypeError: when the name is no string, a required rule is missing or a kind is unknown.
+      TypeError: when the name is not a string, a required rule is missing or a kind is unknown.
       DuplicateRuleError: when a primitive of that name exists.
     """
 

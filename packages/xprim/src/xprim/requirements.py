@@ -12,7 +12,7 @@ is a check that a type checker has to follow, or whose text needs a computation.
 
 `static_int` and `static_shape` return sizes, shapes and axes as Python integers. A shape is part of
 a program, so it must be known while the program is traced: a traced value in its place is a
-`ConcretizationTypeError`, anything else that is no integer a `TypeError`.
+`ConcretizationTypeError`, anything else that is not an integer a `TypeError`.
 
 Checks of values, which run in programs, hold a `CheckSite`.
 """
@@ -326,7 +326,7 @@ def integers_of(fun: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
 
 
 def name_argument(error: BaseException) -> None:
-    """Have an error that is about to leave a public function say which argument is no integer.
+    """Have an error that is about to leave a public function say which argument is not an integer.
 
     Args:
       error: whose traceback begins at the function or at its boundary. One of a class of its own,
@@ -384,7 +384,7 @@ def _look_at(error: Any, fun: Callable[..., Any], given: dict[str, Any]) -> None
 
 
 def _wrong_in(value: Any, forms: Sequence[str]) -> Any:
-    """Return what is no integer in an argument: itself, an element of it, or nothing."""
+    """Return what is not an integer in an argument: itself, an element of it, or nothing."""
     if (value is None and _NONE in forms) or (_ONE in forms and _is_integer(value)):
         return _NOTHING
     if _SEVERAL not in forms or isinstance(value, str | bytes):

@@ -32,7 +32,7 @@ __dir__ = __all__.copy
 # The numbers by which the library decides what the variables leave open.
 #
 # What is decided by them is noted as an assumption, and calls are checked against it. No program
-# has such a number: symbolic dimensions are no integers. Primes are unlike common sizes.
+# has such a number: symbolic dimensions are not integers. Primes are unlike common sizes.
 
 _USUAL = [53, 59, 61, 67, 71, 73, 79]
 

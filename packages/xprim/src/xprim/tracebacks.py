@@ -40,7 +40,7 @@ _NOTE = (
 def shorten(error: BaseException) -> None:
     """Cut the frames of the library out of the traceback of an error that is about to leave it.
 
-    One about an argument that is no integer says which (`integer_arguments`), and one about a
+    One about an argument that is not an integer says which (`integer_arguments`), and one about a
     keyword that the function does not have the likely one (`unknown_keywords`). Where an array
     function found what is wrong, the error begins with the name of the one that the user called.
 

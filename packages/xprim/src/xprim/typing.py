@@ -1,6 +1,6 @@
 """Types for annotations: what array functions take, and what shapes, axes and dtypes may be.
 
-An array function takes an `ArrayLike` and gives an `Array`. Lists are no arrays: `xnp.array` makes
+An array function takes an `ArrayLike` and gives an `Array`. Lists are not arrays: `xnp.array` makes
 one of them.
 """
 

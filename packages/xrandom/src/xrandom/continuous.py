@@ -56,7 +56,8 @@ def exponential(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -95,7 +96,8 @@ def laplace(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -134,7 +136,8 @@ def logistic(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -173,7 +176,8 @@ def cauchy(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -212,9 +216,9 @@ def pareto(
 
     Raises:
         TypeError: `b` is not an array;
-            `key` is no random key;
+            `key` is not a random key;
             `dtype` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -254,7 +258,8 @@ def rayleigh(
         broadcast to) and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -292,7 +297,7 @@ def weibull_min(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype.
+        TypeError: `key` is not a random key; `dtype` names no dtype.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -343,7 +348,8 @@ def triangular(
         broadcast to) and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -409,7 +415,8 @@ def wald(
         broadcast to) and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -466,7 +473,8 @@ def maxwell(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -503,7 +511,7 @@ def double_sided_maxwell(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype.
+        TypeError: `key` is not a random key; `dtype` names no dtype.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -755,9 +763,9 @@ def gamma(
 
     Raises:
         TypeError: `a` is not an array;
-            `key` is no random key;
+            `key` is not a random key;
             `dtype` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
@@ -797,9 +805,9 @@ def loggamma(
 
     Raises:
         TypeError: `a` is not an array;
-            `key` is no random key;
+            `key` is not a random key;
             `dtype` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
@@ -926,9 +934,9 @@ def beta(
 
     Raises:
         TypeError: an operand is not an array;
-            `key` is no random key;
+            `key` is not a random key;
             `dtype` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
@@ -972,7 +980,8 @@ def dirichlet(
         numbers sum to 1.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -1028,7 +1037,8 @@ def chisquare(
         broadcast to) and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
@@ -1087,7 +1097,8 @@ def f(
         broadcast to) and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -1134,7 +1145,8 @@ def t(
         broadcast to) and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -1174,7 +1186,8 @@ def generalized_normal(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -1230,7 +1243,8 @@ def ball(
         An array of `shape` with d behind it: points of the ball of radius 1.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -1290,7 +1304,8 @@ def multivariate_normal(
     Differentiable in: `mean` and `cov`.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
@@ -1372,9 +1387,9 @@ def orthogonal(
 
     Raises:
         TypeError: `m` is not an array;
-            `key` is no random key;
+            `key` is not a random key;
             `dtype` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: `n` is negative; a length of `shape` is negative.
 
     Example:

@@ -71,7 +71,8 @@ def poisson(
     expectation; the score function is, `d/dlam E f(x) = E f(x) (x / lam - 1)`.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
@@ -283,10 +284,10 @@ def binomial(
       dtype: a real floating dtype; None takes the default.
 
     Returns:
-      Whole numbers as floats; NaN where `n` is negative or `p` is no probability.
+      Whole numbers as floats; NaN where `n` is negative or `p` is not a probability.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype.
+        TypeError: `key` is not a random key; `dtype` names no dtype.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -453,7 +454,7 @@ def multinomial(
       Counts along the last axis, as long as `p` there, that sum to `n`.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype.
+        TypeError: `key` is not a random key; `dtype` names no dtype.
         ValueError: a length of `shape` is negative.
 
     Example:

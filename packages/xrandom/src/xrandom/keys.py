@@ -52,7 +52,7 @@ def words_of(key: Any, operation: str, uses: bool = True) -> Any:
       uses: whether it uses the key, which another use of it should not do.
 
     Raises:
-      TypeError: for what is no key, and for an array of keys.
+      TypeError: for what is not a key, and for an array of keys.
       KeyReuseError: for a key that was used before, where `config.debug_key_reuse` is True.
     """
     if type(key) is not ConcreteArray and not isinstance(key, Array):
@@ -318,7 +318,7 @@ def clone(key: ArrayLike) -> Array:
         A key of the same words.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
 
     Example:
         >>> import xrandom
@@ -341,7 +341,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
       Keys of shape `(num,)` or `num`, of the form of `key` (bare words have one more dimension).
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `num` is negative.
 
     Example:

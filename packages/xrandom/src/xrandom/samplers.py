@@ -125,7 +125,8 @@ def uniform(
     Differentiable in `minval` and `maxval`.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -250,7 +251,8 @@ def normal(
       Samples; in float32 their magnitude is below 5.42, as 23 random bits make each.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -299,7 +301,8 @@ def lognormal(
         broadcast to) and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -344,7 +347,8 @@ def truncated_normal(
     Differentiable in `lower` and `upper`.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -425,7 +429,7 @@ def _by_erf(u: Any, low: Any, high: Any) -> Array:
     # The same rounding as a draw between bounds that are arrays.
     u = lax.max(a, lax.add(lax.mul(u, lax.sub(b, a)), a))
     if not (_is_near(low) and _is_near(high)):
-        # At -1 and 1 the inverse is infinite, or the bound: those are no samples.
+        # At -1 and 1 the inverse is infinite, or the bound: those are not samples.
         inner = 1.0 - float(dtypes.finfo(u.dtype).epsneg)
         u = lax.clamp(-inner, u, inner)
     return lax.mul(lax.erf_inv(u), root)
@@ -711,9 +715,9 @@ def randint(
 ) -> Array:  # fmt: skip
     """Draw integers uniformly from [minval, maxval).
 
-    The remainder of twice as many random bits as the dtype has: where `maxval - minval` is no power
-    of two, some values are more likely than others by a factor of up to `1 + (maxval - minval) /
-    2**32` (2**64 for 64-bit dtypes).
+    The remainder of twice as many random bits as the dtype has: where `maxval - minval` is not a
+    power of two, some values are more likely than others by a factor of up to `1 + (maxval -
+    minval) / 2**32` (2**64 for 64-bit dtypes).
 
     Args:
       key: a single random key, of either form.
@@ -852,7 +856,7 @@ def bernoulli(
       An array of booleans.
 
     Raises:
-        TypeError: `key` is no random key; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative; unknown `mode`.
 
     Example:
@@ -897,7 +901,8 @@ def rademacher(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -939,7 +944,8 @@ def geometric(
       Integers from 1 on: `floor(log u / log(1 - p)) + 1`.
 
     Raises:
-        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
+          sharding.
         ValueError: a length of `shape` is negative.
 
     Example:

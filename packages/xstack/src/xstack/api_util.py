@@ -87,7 +87,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
       axis_tree: a prefix of it; None is a leaf.
 
     Raises:
-      ValueError: when it is no prefix.
+      ValueError: when it is not a prefix.
 
     Example:
       >>> flatten_axes("in_axes", xtree.structure(((1, 2), 3)), (0, None))

@@ -263,7 +263,7 @@ def register_dataclass(
 
     Raises:
         TypeError: only one of `data_fields` and `meta_fields` is given, or none for a class that
-            is no dataclass.
+            is not a dataclass.
         ValueError: the fields named are not those of the constructor.
         RegistrationError: the type is registered already; names both places.
 

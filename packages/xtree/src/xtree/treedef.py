@@ -211,7 +211,7 @@ def flatten_up_to(
 
 
 def find_mismatches(treedef: PyTreeDef, tree: Any, limit: int | None = None) -> list[Mismatch]:
-    """Return the places, in order, at most `limit`, where `treedef` is no prefix of `tree`."""
+    """Return the places, in order, at most `limit`, where `treedef` is not a prefix of `tree`."""
     found: list[Mismatch] = []
     stack: list[tuple[PyTreeDef, Any, KeyPath]] = [(treedef, tree, ())]
     while stack and (limit is None or len(found) < limit):

@@ -100,7 +100,7 @@ def layout_of(layout: Layout, aval: ShapedArray, operation: str) -> tuple[int, .
     """Return the order of the dimensions of an array in memory, the slowest first.
 
     Raises:
-      ValueError: it is no order of these dimensions.
+      ValueError: it is not an order of these dimensions.
     """
     if layout is None:
         return tuple(range(aval.ndim))

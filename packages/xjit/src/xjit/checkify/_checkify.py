@@ -302,7 +302,7 @@ def check(
 
     Raises:
       CheckError: it does not hold.
-      TypeError: `pred` is not boolean, `msg` is no string.
+      TypeError: `pred` is not boolean, `msg` is not a string.
       ValueError: `msg` does not fit its arguments.
 
     Example:
@@ -332,7 +332,7 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) ->
       **fmt_kwargs: pytrees of arrays for `{name}`.
 
     Raises:
-      TypeError: the predicate is no boolean, or an array of several.
+      TypeError: the predicate is not a boolean, or an array of several.
     """
     found = _boolean(pred, "debug_check")
     require(

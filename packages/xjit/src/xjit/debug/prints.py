@@ -298,7 +298,7 @@ def callback(
     Args:
       callback: called with the arguments, arrays as Arrays on the host; its result is ignored.
         Without it, the result is a function that takes it with its arguments.
-      *args: pytrees; leaves that are no arrays (numbers, strings) are passed as they are.
+      *args: pytrees; leaves that are not arrays (numbers, strings) are passed as they are.
       ordered: whether calls happen in the order of the program.
       partitioned: whether each device of a program over several calls it, with the pieces that it
         has; so nothing is gathered. Under vmap it is called with whole examples.
@@ -345,7 +345,7 @@ def print(
     on the mesh, as in `(x, y) = (0, 1): loss: 0.250`. A format that has `{member}` shows it there.
 
     Raises:
-      TypeError: `fmt` is no string.
+      TypeError: `fmt` is not a string.
       ValueError: `fmt` does not fit the arguments, or leaves one out; found while tracing. It is a
         KeyError or an IndexError, too, where `str.format` raises one.
 
@@ -385,7 +385,7 @@ def log(
       **kwargs: what `{name}` stands for.
 
     Raises:
-      TypeError: `fmt` is no string.
+      TypeError: `fmt` is not a string.
       ValueError: `fmt` does not fit the arguments, or leaves one out; found while tracing.
 
     Example:

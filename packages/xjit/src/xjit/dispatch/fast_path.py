@@ -376,7 +376,7 @@ def _generate(name: str, text: str) -> Callable[..., Any]:
 
 
 def is_elsewhere(buffers: Sequence[Any], where: Any) -> bool:
-    """Return whether a buffer is not at a placement (AttributeError: whether it is no buffer).
+    """Return whether a buffer is not at a placement (AttributeError: whether it is not a buffer).
 
     Args:
       buffers: of the arguments.

@@ -466,9 +466,9 @@ def jit(
 
     Args:
       fun: a function of pytrees of arrays; without it, `jit` returns a decorator.
-      in_shardings: how the arguments shall lie: a sharding or device for all, or a tree prefix of
-        the arguments (a tuple with an entry for each positional one). A partition spec is over the
-        context mesh. None, for all or some, leaves them as they come.
+      in_shardings: the shardings of the arguments: a sharding or device for all, or a tree prefix
+        of the arguments (a tuple with an entry for each positional one). A partition spec is over
+        the context mesh. None, for all or some, leaves them as they come.
       out_shardings: likewise for the results; None leaves them to the compiler.
       static_argnums: positions of arguments that are part of the program; they must be hashable.
       static_argnames: names of such arguments.
@@ -603,7 +603,7 @@ class _ShardedCalls(_JitCalls):
         super().__init__(fun, plain, self.shardings.key)
 
     def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
-        """Return what is traced: the function, and how its arguments and results lie."""
+        """Return what is traced: the function, and the shardings of its arguments and results."""
         return ShardedFunction(self.fun, arguments, avals, self.shardings)
 
     def shardings_of(self, traced: Traced) -> dict[str, Any]:
@@ -628,7 +628,8 @@ def _make_jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     jitted: Any = transformed(front, fun, "jit", updated=own)
     calls.give_methods(jitted)
     if options["out_shardings"] is not None:
-        # `xprim.eval_shape` asks, as this knows how results lie; decorators copy it to their own
+        # `xprim.eval_shape` asks, as this knows the shardings of results; decorators copy it to
+        # their own
         jitted.asked_results = weakref.ref(jitted), calls.eval_shape
     return jitted
 
@@ -672,7 +673,8 @@ def asks_for_mesh(options: dict[str, Any]) -> bool:
 def _request_structure(options: dict[str, Any]) -> RequestedTrees | None:
     """Return the trees in which the options of `jit` name one device or nothing, None for no tree.
 
-    They say nothing of how values lie, and must fit the arguments and the results all the same.
+    They say nothing of the shardings of values, and must fit the arguments and the results all the
+    same.
     """
     trees = [options["in_shardings"], options["out_shardings"]]
     if all(_is_leaf(tree) for tree in trees):
@@ -782,7 +784,7 @@ def request_layouts(in_layouts: Any, out_layouts: Any) -> RequestedTrees:
 
 
 class ShardedFunction(FlatFunction):
-    """A function of the leaves of its arguments, which says how these and its results lie."""
+    """A function of the leaves of its arguments, with the shardings of these and its results."""
 
     __slots__ = ("_in_shardings", "_out_shardings", "_requested")
 

@@ -141,7 +141,7 @@ class Placement(abc.ABC):
       axis_sizes: the named axes that run over the replicas, row by row.
       num_partitions: over how many devices each replica is split.
       in_shardings: how the arguments of a program that is split lie.
-      out_shardings: how its results shall lie.
+      out_shardings: the shardings of its results.
     """
 
     __slots__ = ("__weakref__", "axis_sizes", "devices", "in_shardings", "num_partitions",
@@ -207,7 +207,7 @@ class Placement(abc.ABC):
         """Return the sharding objects of the results of a program, which are of these types."""
 
     def sharding_of(self, tiles: gateway.Tiles | None) -> Sharding:
-        """Return how a value in a program lies.
+        """Return the sharding of a value in a program.
 
         Args:
           tiles: of which XLA speaks, in the order in which the program counts its devices; None
@@ -260,13 +260,13 @@ class OneDevice(Placement):
         return buffers_at(self, constants)
 
     def ways_of_arguments(self, count: int) -> list[Sharding | None]:
-        """Return how each of so many arguments lies: on the device."""
+        """Return the sharding of each of so many arguments: on the device."""
         return [SingleDeviceSharding(self.device)] * count
 
     def ways_of_results(
         self, avals: Sequence[ShapedArray], executable: gateway.Executable
     ) -> list[Sharding | None]:
-        """Return how each of the results lies: on the device."""
+        """Return the sharding of each of the results: on the device."""
         return self.ways_of_arguments(len(avals))
 
     def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
@@ -564,8 +564,8 @@ class OverMesh(Placement):
     Args:
       devices: in the order in which the program counts them.
       mesh: whose names results are described with, or None.
-      in_shardings: for each argument, how it lies; None has it whole on each device.
-      out_shardings: for each result, how it shall lie; None leaves that to XLA.
+      in_shardings: for each argument, its sharding; None has it whole on each device.
+      out_shardings: for each result, its sharding; None leaves that to XLA.
     """
 
     __slots__ = ("_given", "mesh")
@@ -619,7 +619,7 @@ class OverMesh(Placement):
         return [gateway.spread_over(self._in_order(sharding)) for sharding in self.in_shardings]
 
     def ways_of_arguments(self, count: int) -> list[Sharding | None]:
-        """Return how each of the arguments lies."""
+        """Return the sharding of each of the arguments."""
         return list(self.in_shardings)
 
     def ways_of_results(
@@ -646,7 +646,7 @@ class OverMesh(Placement):
         ]
 
     def _of_result(self, tiles: gateway.Tiles, ndim: int) -> Sharding:
-        """Return how a result lies: in the words of an argument that lies so, too, if there is one.
+        """Return the sharding of a result: that of an argument with an equal one, if there is such.
 
         Axes of one device cut nothing, and entries of None say nothing, so XLA knows of neither.
         Where all axes are explicit there is an entry for each dimension, as in types.
@@ -661,7 +661,7 @@ class OverMesh(Placement):
         return found
 
     def sharding_of(self, tiles: gateway.Tiles | None) -> Sharding:
-        """Return how a value in a program lies, by the names of the mesh."""
+        """Return the sharding of a value in a program, by the names of the mesh."""
         if tiles is None:
             return NamedSharding(self.mesh, PartitionSpec())
         return named_as(self.mesh, self.devices, tiles)
@@ -881,17 +881,17 @@ class LayoutPlacement(Placement):
                 for where, order in zip(found, self.out_layouts, strict=True)]  # fmt: skip
 
     def sharding_of(self, tiles: gateway.Tiles | None) -> Sharding:
-        """Return how a value in a program lies over the devices."""
+        """Return the sharding of a value in a program over the devices."""
         return self.base.sharding_of(tiles)
 
     def ways_of_arguments(self, count: int) -> list[Sharding | None]:
-        """Return how each of so many arguments lies over the devices."""
+        """Return the sharding of each of so many arguments over the devices."""
         return self.base.ways_of_arguments(count)
 
     def ways_of_results(
         self, avals: Sequence[ShapedArray], executable: gateway.Executable
     ) -> list[Sharding | None]:
-        """Return how each of the results lies over the devices."""
+        """Return the sharding of each of the results over the devices."""
         return self.base.ways_of_results(avals, executable)
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:

@@ -73,7 +73,7 @@ def placement_for(
       arrays: the arguments.
       operation: what errors call the function.
       names: returns the names of the arguments.
-      in_shardings: for each argument how it shall lie, None leaves it; nothing at all for none.
+      in_shardings: for each argument its sharding, None leaves it; nothing at all for none.
       out_shardings: likewise for the results.
       mesh: one that the program names.
 
@@ -261,7 +261,7 @@ def _where(x: ConcreteArray) -> Any:
 
 
 def of_arrays(arrays: Sequence[ConcreteArray]) -> list[Sharding | None]:
-    """Return how arrays lie that were put where they are, None for others."""
+    """Return the shardings of arrays that were put where they are, None for others."""
     return [_committed(x) for x in arrays]
 
 
@@ -270,7 +270,7 @@ def _is_spread(x: ConcreteArray) -> bool:
 
 
 def _committed(x: ConcreteArray) -> Sharding | None:
-    """Return how an array lies that was put where it is."""
+    """Return the sharding of an array that was put where it is."""
     where = _where(x)
     if type(where) is gateway.SpreadOver and where.committed:
         spread: Sharding = where.spread

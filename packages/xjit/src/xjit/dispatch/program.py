@@ -259,7 +259,7 @@ class Program:
       placement: where it runs, whatever its arguments say; None asks them.
       arg_names: returns the key paths of the arguments, for errors.
       options: settings of XLA by name, and `first_compile_level`.
-      in_shardings: for each argument how it shall lie, None leaves it; nothing at all for none.
+      in_shardings: for each argument its sharding, None leaves it; nothing at all for none.
       out_shardings: likewise for the results.
       in_layouts: for each argument the order in which it shall lie, `AUTO`, or None for any;
         nothing at all for none.
@@ -407,7 +407,7 @@ class Program:
         return found
 
     def _out_shardings(self) -> Sequence[Sharding | None]:
-        """Return how the results shall lie, by what was asked or by their types."""
+        """Return the shardings of the results, by what was asked or by their types."""
         return self.out_shardings or shardings_of_results(self.closed)
 
     def _placement_for(self, arrays: Sequence[ConcreteArray]) -> Placement:

@@ -72,7 +72,7 @@ class Shard(Record):
 
     Attributes:
       device: the device.
-      sharding: how the whole array lies.
+      sharding: the sharding of the whole array.
       global_shape: the shape of the whole array.
       data: the piece, an array on the device; None on a device of another process.
     """
@@ -110,7 +110,7 @@ class Shard(Record):
 
 
 def sharding_of(x: ConcreteArray) -> Sharding:
-    """Return how an array lies on devices."""
+    """Return the sharding of an array on devices."""
     spread = spread_sharding(x)
     if spread is not None:
         return spread
@@ -124,7 +124,7 @@ def sharding_of(x: ConcreteArray) -> Sharding:
 
 
 def spread_sharding(x: ConcreteArray) -> Sharding | None:
-    """Return how an array lies over several devices, None for one that has a single place."""
+    """Return the sharding of an array over several devices, None for one on a single device."""
     if x.buffer is None:
         return None
     where = gateway.placement_of(x.buffer)
@@ -192,7 +192,7 @@ def make_array_from_callback(
 
     Args:
       shape: of the whole array.
-      sharding: how it lies; a format says it of the memory of each device, too.
+      sharding: its sharding; a format says it of the memory of each device, too.
       data_callback: from the place of a piece, a tuple of slices, to its elements; it is called
         once for each different piece on the devices of this process.
       dtype: of the array; by default that of the pieces.
@@ -264,13 +264,13 @@ def make_array_from_single_device_arrays(
 
     Args:
       shape: of the whole array.
-      sharding: how it lies.
+      sharding: its sharding.
       arrays: one piece for each device of this process, in any order.
       dtype: checked against that of the pieces, where it is given.
 
     Raises:
       ValueError: a device has no piece or two, or a piece is traced, or has another shape or dtype.
-      TypeError: `arrays` is no sequence, or a piece is not an array on a device.
+      TypeError: `arrays` is not a sequence, or a piece is not an array on a device.
     """
     operation = "make_array_from_single_device_arrays"
     if not isinstance(arrays, Sequence):
@@ -324,8 +324,8 @@ def make_array_from_process_local_data(
     """Make arrays of what this process has of them.
 
     Args:
-      sharding: how the whole array lies, or a tree of these that begins as `local_data` does: one
-        that stands for a subtree is that of all of its arrays.
+      sharding: the sharding of the whole array, or a tree of these that begins as `local_data`
+        does: one that stands for a subtree is that of all of its arrays.
       local_data: the elements on the devices of this process, or a tree of such arrays.
       global_shape: the shape of the whole array, by default what the local data of all processes
         make up; or a tree of such, as for `sharding`.

@@ -472,7 +472,7 @@ class Exported(ProgramOfThisProcess):
     def in_shardings_jax(
         self, mesh: Mesh | AbstractMesh | None = None
     ) -> tuple[Sharding | None, ...]:
-        """Return for each leaf of the arguments how it lies: None on one device.
+        """Return for each leaf of the arguments its sharding: None on one device.
 
         Args:
           mesh: of as many devices, in the order in which the program shall count them; by default

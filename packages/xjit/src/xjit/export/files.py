@@ -85,7 +85,7 @@ def register_pytree_node_serialization(
       The class, so that this serves as a decorator.
 
     Raises:
-      ValueError: the class or the name is registered, or the class is no pytree node.
+      ValueError: the class or the name is registered, or the class is not a pytree node.
 
     Example:
       >>> import xtree
@@ -134,7 +134,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
       The class, so that this serves as a decorator.
 
     Raises:
-      ValueError: it is no namedtuple, or the class or the name is registered.
+      ValueError: it is not a namedtuple, or the class or the name is registered.
     """
     fields = getattr(nodetype, "_fields", None)
     if not issubclass(nodetype, tuple) or not isinstance(fields, tuple):
@@ -328,7 +328,7 @@ def is_platform_free(disabled_checks: Sequence[DisabledSafetyCheck]) -> bool:
 
 
 # ------------------------------------------------------------------------------- several devices
-# Stored programs of several devices: how their arguments and results lie.
+# Stored programs of several devices: the sharding of their arguments and results.
 #
 # What: `StoredSharding`, a sharding without devices; `Shardings`, those of one program. Idea: a
 # program counts its devices from 0, and the one that calls it has as many, in an order of its
@@ -504,7 +504,7 @@ def _store_tiles(sharding: Sharding, devices: Sequence[Any]) -> StoredSharding:
 
 
 def shardings_form(shardings: Shardings | None) -> Any:
-    """Return how values lie as JSON's values, each mesh once; None for one device."""
+    """Return the shardings of values as JSON's values, each mesh once; None for one device."""
     if shardings is None:
         return None
     meshes: dict[Any, int] = {}

@@ -280,7 +280,7 @@ def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
       A tree like `x`.
 
     Raises:
-      ValueError: a layout is no order of the dimensions of its array, or no layout.
+      ValueError: a layout is not an order of the dimensions of its array, or no layout.
 
     Differentiable: a cotangent has the sharding of its value.
 

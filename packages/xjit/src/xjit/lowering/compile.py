@@ -726,7 +726,7 @@ def _raise_what_users_raised(lowered: LoweredProgram) -> None:
 
 
 def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:
-    """Return for each result whether XLA may choose how it lies: where the text says nothing."""
+    """Return for each result whether XLA may choose its sharding: where the text says nothing."""
     if not placement.is_split:
         return []
     asked = placement.out_shardings or [None] * len(lowered.out_avals)

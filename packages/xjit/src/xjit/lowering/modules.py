@@ -188,8 +188,8 @@ def lower(
       axis_sizes: the named axes that run over replicas of the program, which are numbered row by
         row over them.
       devices: those that the program is split over, in the order in which it counts them.
-      in_shardings: for each argument how it lies; of None nothing is said.
-      out_shardings: for each result how it shall lie, None leaves that to XLA.
+      in_shardings: for each argument its sharding; of None nothing is said.
+      out_shardings: for each result its sharding, None leaves that to XLA.
       layouts: in which orders the dimensions of arguments and results lie in memory.
       is_portable: whether the text is for readers elsewhere: it calls no routines of this library.
       is_users: whether it is of a function that a user compiles, and not derived from one.
@@ -295,7 +295,7 @@ def _argument_attributes(
     module: Module, closed: ClosedJaxpr, results: Sequence[int | None],
     shardings: Sequence[Sharding | None], layouts: Sequence[Any], of_results: Sequence[Any],
 ) -> list[str]:  # fmt: skip
-    """Return what the text says of each argument: which result takes its memory, how it lies.
+    """Return what the text says of each argument: which result takes its memory, its sharding.
 
     XLA would choose for those of which nothing is said. Where results may lie otherwise, it looks
     for one of the same size on each device.
@@ -304,7 +304,7 @@ def _argument_attributes(
       module: what is written.
       closed: the program.
       results: for each argument the result that takes its memory.
-      shardings: for each argument how it lies over devices.
+      shardings: for each argument its sharding over devices.
       layouts: for each argument the order in which it lies.
       of_results: likewise for the results.
     """

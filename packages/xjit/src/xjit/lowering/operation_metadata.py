@@ -378,7 +378,7 @@ def compute_on(
       The function.
 
     Raises:
-      TypeError: `compute_type` is no text.
+      TypeError: `compute_type` is not a text.
       ValueError: unknown `compute_type`, or the results are wanted in no memory that there is.
 
     Differentiable: derivatives run where the function does.

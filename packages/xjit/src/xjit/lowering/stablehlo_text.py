@@ -782,7 +782,7 @@ _NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 @functools.lru_cache(maxsize=1024)
 def _reducer(name: str, dtype: np.dtype[Any]) -> str:
-    """Return the region's text; its names are no numbers, so they are new in every program."""
+    """Return the region's text; its names are not numbers, so they are new in every program."""
     scalar = type_text(shaped_array((), dtype))
     return (
         f"({{\n^bb0(%a: {scalar}, %b: {scalar}):\n%r = {name} %a, %b : {scalar}\n"
@@ -840,7 +840,7 @@ class Module:
         self.callbacks: list[Any] = []
         self.calls_host = False  # whether NumPy may compute what it does faster (`host_kernels`)
         self.is_portable = False  # whether it is exported
-        self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
+        self.inspections: list[Any] = []  # who asks the shardings of values (`sharding_inspection`)
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.main: Jaxpr | None = None  # the program whose results are those of the module
         self.axis_sizes: dict[Any, int] = {}
@@ -1002,7 +1002,7 @@ class Port(NamedTuple):
     """One operand or result of a manual computation.
 
     Attributes:
-      sharding: how the whole lies.
+      sharding: the sharding of the whole.
       whole: its abstract value.
       block: that of a piece, as the sharding cuts it.
       local: that of a piece, as the body has it; of as many elements as `block`.

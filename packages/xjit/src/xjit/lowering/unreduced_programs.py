@@ -43,7 +43,7 @@ _UNCHANGED: Any = object()  # the program itself in its own memo would keep itse
 def passed(
     closed: ClosedJaxpr, in_shardings: Sequence[Any], out_shardings: Sequence[Any]
 ) -> tuple[ClosedJaxpr, list[Any], list[Any]]:
-    """Return a program on stacks of parts, with how its arguments and results lie.
+    """Return a program on stacks of parts, with the shardings of its arguments and results.
 
     An argument or result has its parts one behind the other along its first dimension, so that what
     a device has of it is of the shape of its part.

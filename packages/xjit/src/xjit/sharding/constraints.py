@@ -1,4 +1,4 @@
-"""The primitive `sharding_constraint`: a value, and how it is to lie on a mesh.
+"""The primitive `sharding_constraint`: a value, and its sharding on a mesh.
 
 The value stays what it is; in a compiled program the partitioner reads it. A program with one in it
 runs on the mesh that it names. Params: `sharding`.
@@ -49,7 +49,7 @@ _ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation always 
 
 
 def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
-    """Say how values lie on a mesh, for the compiler to obey.
+    """Say the shardings of values on a mesh, for the compiler to obey.
 
     Inside `jit` it decides where an intermediate value is computed; outside it moves arrays.
 

@@ -307,7 +307,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
     Args:
       fun: a function of trees of arrays by position. It computes the whole: on one device, and
         where the operation is differentiated or batched.
-      static_argnums: the numbers of arguments that are no arrays, but hashable.
+      static_argnums: the numbers of arguments that are not arrays, but hashable.
 
     Raises:
       TypeError: `fun` closes over traced values, which must be arguments; a static argument cannot

@@ -1,4 +1,4 @@
-"""The primitive `inspect_sharding`: tells a Python function how a value in a program lies.
+"""The primitive `inspect_sharding`: tells a Python function the sharding of a value in a program.
 
 XLA decides that while it compiles, so the function is called once for each compilation, when that
 is over; the program that runs does nothing for it. Params: `callback`.

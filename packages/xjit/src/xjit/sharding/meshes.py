@@ -193,7 +193,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AxisType(enum.Enum):
-    """Who decides how arrays lie along an axis of a mesh.
+    """Who decides the shardings of arrays along an axis of a mesh.
 
     `Auto`: the compiler, from the shardings that are known. `Explicit`: the program, by the types
     of its values (`float32[8@x,4]`), from which those of results follow while it is traced.

@@ -621,7 +621,7 @@ def _axes_in_set(keyword: str, axes: Any) -> frozenset[Any]:
 
 
 # ------------------------------------------------------------------------------- named shardings
-# `NamedSharding`: how an array lies on a mesh, by the names of the mesh's axes.
+# `NamedSharding`: the sharding of an array on a mesh, by the names of the mesh's axes.
 #
 # What XLA chose for a result is read back into one (`named_as`), so that users see their own
 # names.
@@ -805,7 +805,7 @@ class VaryingSharding(NamedSharding):
     """What the type of a value says inside manual axes of a mesh along which it varies.
 
     Args:
-      sharding: how it lies along explicit axes, with an entry for each dimension.
+      sharding: its sharding along explicit axes, with an entry for each dimension.
       varying: the manual axes along which members hold values of their own.
     """
 

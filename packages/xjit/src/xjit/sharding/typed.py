@@ -61,9 +61,9 @@ def call_in_mode(
       args: its arguments.
       kwargs: likewise.
       operation: what errors call the public function.
-      out: how the results lie outside, a tree prefix; None leaves that to the compiler.
+      out: the shardings of the results outside, a tree prefix; None leaves that to the compiler.
       mesh: as it is inside; by default that of `out`, without explicit axes.
-      ins: how the arguments lie inside, a tree prefix of `args`; None as outside.
+      ins: the shardings of the arguments inside, a tree prefix of `args`; None as outside.
     """
     outs = xtree.map(lambda place: resolve(place, operation), out, is_leaf=is_place)
     sums = [axis for s in xtree.leaves(outs, is_leaf=is_place) if hasattr(s, "spec")
@@ -346,7 +346,7 @@ def described(tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding |
     Args:
       tree: the structure of the results.
       avals: their types.
-      ways: for each how it lies; of None its type may say it.
+      ways: for each its sharding; of None its type may say it.
     """
     return tree.unflatten([
         xprim.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,

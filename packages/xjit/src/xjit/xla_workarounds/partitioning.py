@@ -108,7 +108,7 @@ class _Dimensions:
         self._sizes: dict[Any, int] = {}
 
     def say(self, x: Any, place: Any) -> None:
-        """Note how a value lies."""
+        """Note the sharding of a value."""
         if isinstance(x, Var) and isinstance(place, NamedSharding):
             self._sizes.update(place.mesh.shape)
             parts = zip(self._of(x), place.spec, strict=False)

@@ -63,7 +63,7 @@ def dot_general(
       precision: how exactly hardware with a choice computes; None takes the option
         `default_matmul_precision`.
       preferred_element_type: the dtype of sums and result; None for that of the operands.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array whose dimensions are the batch dimensions, then the free dimensions of `lhs`, then
@@ -73,7 +73,7 @@ def dot_general(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: unknown `precision`.
 
     Example:
@@ -114,7 +114,7 @@ def dot(
       dimension_numbers: see `dot_general`.
       precision: see `dot_general`.
       preferred_element_type: see `dot_general`.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the remaining dimensions, those of `lhs` first: a 0-d one for two vectors.
@@ -122,7 +122,7 @@ def dot(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: unknown `precision`.
 
     Example:
@@ -246,7 +246,7 @@ def ragged_dot(
       precision: as for `dot_general`.
       preferred_element_type: the dtype of the result, as for `dot_general`.
       group_offset: must be None.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of shape (m, n).
@@ -254,7 +254,7 @@ def ragged_dot(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: unknown `precision`.
 
     Example:
@@ -294,7 +294,7 @@ def ragged_dot_general(
       precision: as for `dot_general`.
       preferred_element_type: as for `dot_general`.
       group_offset: must be None.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       The result of `dot_general`; where the ragged dimension is contracted, a stack of such with a

@@ -143,7 +143,8 @@ def cond(
       The result of the function that was chosen.
 
     Raises:
-      TypeError: `pred` is no scalar, or the results of the functions differ in structure or type.
+      TypeError: `pred` is not a scalar, or the results of the functions differ in structure or
+        type.
 
     Differentiable in: the operands, and traced values that the functions use.
 
@@ -233,7 +234,7 @@ def switch(
       The result of the function that was chosen.
 
     Raises:
-      TypeError: `index` is no integer scalar, or the results of the functions differ.
+      TypeError: `index` is not an integer scalar, or the results of the functions differ.
       ValueError: there are no branches.
 
     Differentiable in: the operands, and traced values that the functions use.
@@ -575,7 +576,7 @@ def scan(
         f, xs, stacked_values = _high_types.along_leading_axes(f, xs, length)
     x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
-    unroll_count(unroll, steps, "scan")  # raises for what is no number of steps
+    unroll_count(unroll, steps, "scan")  # raises for what is not a number of steps
     block = _block_size(checkpoint_every)
     stop = None if lengths is None else _check_lengths(lengths, steps)
     if stop is not None and stop.ndim:
@@ -1343,7 +1344,7 @@ def _reading_carried_refs(
     Args:
       test: the condition.
       refs: those that the body writes.
-      count: how many values of the carry are no references.
+      count: how many values of the carry are not references.
     """
     if not refs:
         return test.captured, test.closed

@@ -84,7 +84,7 @@ def conv_general_dilated(
       batch_group_count: into how many groups the batch falls.
       precision: see `dot_general`.
       preferred_element_type: see `dot_general`.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       The output, laid out as `dimension_numbers` says.
@@ -92,7 +92,7 @@ def conv_general_dilated(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: unknown `padding`; unknown `precision`.
 
     Example:

@@ -656,7 +656,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
       int32 of shape (..., permutation_size).
 
     Raises:
-      TypeError: pivots that are no integers.
+      TypeError: pivots that are not integers.
 
     Example:
       >>> import xnp

@@ -61,7 +61,7 @@ def rng_bit_generator(
       shape: of the bits.
       dtype: an unsigned integer dtype of 8 to 64 bits.
       algorithm: a member of `RandomAlgorithm`, or its number.
-      out_sharding: how the bits lie: None, a sharding, or a partition spec over the mesh set.
+      out_sharding: how the bits lie: None, a sharding, or a partition spec over the context mesh.
 
     Returns:
       A pair: the key with its counter behind all that was drawn, of the dtype of `key`; and the

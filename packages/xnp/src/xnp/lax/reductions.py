@@ -71,13 +71,13 @@ def reduce_sum(
     Args:
       operand: an array of numbers.
       axes: the axes to sum over.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the operand's dtype without those axes; 0 where there is no element.
 
     Raises:
-        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        TypeError: `operand` is not an array; `out_sharding` is not a sharding.
         ValueError: `axes` are out of bounds.
 
     Example:
@@ -128,7 +128,7 @@ def reduce_max(
         An array without the axes, of the dtype of the operand.
 
     Raises:
-        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        TypeError: `operand` is not an array; `out_sharding` is not a sharding.
         ValueError: `axes` are out of bounds.
 
     Example:
@@ -154,7 +154,7 @@ def reduce_min(
         An array without the axes, of the dtype of the operand.
 
     Raises:
-        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        TypeError: `operand` is not an array; `out_sharding` is not a sharding.
         ValueError: `axes` are out of bounds.
 
     Example:
@@ -261,7 +261,7 @@ def reduce(
     "min", "and", "or", "xor") are associative up to rounding, and joined in any order.
 
     Raises:
-        TypeError: `out_sharding` is no sharding.
+        TypeError: `out_sharding` is not a sharding.
 
     Example:
       >>> import numpy as np

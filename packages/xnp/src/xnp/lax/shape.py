@@ -79,7 +79,7 @@ def reshape(
       operand: any array.
       new_sizes: the shape of the result, with as many elements; an int is that of a vector.
       dimensions: the order in which the operand's dimensions are read; None for their own.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
         An array of those sizes and of the dtype of the operand.
@@ -156,7 +156,7 @@ def broadcast_in_dim(
         An array of that shape.
 
     Raises:
-        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        TypeError: `operand` is not an array; `out_sharding` is not a sharding.
 
     Example:
       >>> broadcast_in_dim(np.arange(3), (2, 3), (1,)).shape
@@ -188,7 +188,7 @@ def broadcast(
         An array of shape (*sizes, *operand.shape).
 
     Raises:
-        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        TypeError: `operand` is not an array; `out_sharding` is not a sharding.
 
     Example:
       >>> broadcast(np.zeros(3), (2, 4)).shape
@@ -269,7 +269,7 @@ def broadcasted_iota(
         An array of that shape and dtype.
 
     Raises:
-        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -658,13 +658,13 @@ def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: ShardingLike 
     Args:
       shape: a sequence of ints.
       dtype: the dtype.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the shape and dtype.
 
     Raises:
-        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:

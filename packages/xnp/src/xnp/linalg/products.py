@@ -225,7 +225,7 @@ def tensordot(
         sequences of axes.
       precision: see `lax.dot_general`.
       preferred_element_type: see `lax.dot_general`.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
         An array with the dimensions of both that are not summed over.
@@ -233,7 +233,7 @@ def tensordot(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: the shapes of the operands do not fit together;
             `axes` are out of bounds;
             unknown `precision`.

@@ -95,7 +95,7 @@ def dot(
       b: an array; of one dimension, that one is contracted.
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the remaining dimensions of `a`, then those of `b`, of the dtype that the two
@@ -104,7 +104,7 @@ def dot(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: unknown `precision`.
 
     Example:
@@ -187,7 +187,7 @@ def matmul(
       b: an array of one dimension (a column) or more.
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the broadcast leading dimensions, and the rows of `a` and columns of `b` where
@@ -196,7 +196,7 @@ def matmul(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: unknown `precision`.
 
     Example:
@@ -390,7 +390,7 @@ def tensordot(
         dimensions of each (ints or sequences).
       precision: how exactly hardware with a choice computes.
       preferred_element_type: the dtype of sums and result.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the remaining dimensions of `a`, then those of `b`, of the dtype that the two
@@ -399,7 +399,7 @@ def tensordot(
     Raises:
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: `axes` are out of bounds; unknown `precision`.
 
     Example:
@@ -577,7 +577,7 @@ def einsum(
       preferred_element_type: the dtype of sums and result.
       _dot_general: what joins a pair in place of `lax.dot_general`, with its arguments: as
         libraries give one that multiplies in fewer bits.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array whose dimensions are the labels of the result, of the dtype that the operands promote
@@ -586,7 +586,7 @@ def einsum(
     Raises:
         TypeError: `out` is given;
             `preferred_element_type` names no dtype;
-            `out_sharding` is no sharding.
+            `out_sharding` is not a sharding.
         ValueError: unknown `precision`.
 
     Example:

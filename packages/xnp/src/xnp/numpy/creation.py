@@ -94,7 +94,7 @@ def array(
       order: "K", "C" or "A"; elements have no visible order in memory.
       ndmin: the least number of dimensions; ones are put in front.
       device: where the array shall be; None for the default.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array. 64-bit elements are stored in 32 bits unless 64-bit types are enabled, where NumPy
@@ -146,7 +146,7 @@ def asarray(
         refuses one that must be converted; None copies NumPy arrays, which may be written to
         later.
       device: as for `array`.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array: `a` itself where it is one that fits.
@@ -410,13 +410,13 @@ def zeros(
       shape: an int or a sequence of ints.
       dtype: of the result; None for the default floating dtype.
       device: where the array shall be; None for the default.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the shape; the default dtype is float32, where NumPy has float64.
 
     Raises:
-        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -453,14 +453,14 @@ def ones(
         dtype: of the result; None for the default floating dtype (float32, where
             NumPy has float64).
         device: where the array shall be; None for the default.
-        out_sharding: how the result lies: a sharding, or a partition spec over the
-            mesh set.
+        out_sharding: a sharding of the result, or a partition spec over the
+            context mesh.
 
     Returns:
         An array of the shape.
 
     Raises:
-        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -483,14 +483,14 @@ def empty(
         dtype: of the result; None for the default floating dtype (float32, where
             NumPy has float64).
         device: where the array shall be; None for the default.
-        out_sharding: how the result lies: a sharding, or a partition spec over the
-            mesh set.
+        out_sharding: a sharding of the result, or a partition spec over the
+            context mesh.
 
     Returns:
         An array of the shape.
 
     Raises:
-        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -513,13 +513,13 @@ def full(
       dtype: of the result; None for that of the value, whose weak type stays where no `device` is
         given.
       device: where the array shall be; None for the default.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the shape.
 
     Raises:
-        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -568,14 +568,14 @@ def zeros_like(
         dtype: of the result; None for that of `a`.
         shape: of the result; None for that of `a`.
         device: where the array shall be; None for where `a` is.
-        out_sharding: how the result lies: a sharding, or a partition spec over the
-            mesh set.
+        out_sharding: a sharding of the result, or a partition spec over the
+            context mesh.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -597,14 +597,14 @@ def ones_like(
         dtype: of the result; None for that of `a`.
         shape: of the result; None for that of `a`.
         device: where the array shall be; None for where `a` is.
-        out_sharding: how the result lies: a sharding, or a partition spec over the
-            mesh set.
+        out_sharding: a sharding of the result, or a partition spec over the
+            context mesh.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:
@@ -662,13 +662,13 @@ def full_like(
       dtype: of the result; None for that of `a`.
       shape: of the result; None for that of `a`.
       device: where the array shall be; None for where `a` is.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array.
 
     Raises:
-        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:

@@ -721,7 +721,7 @@ def _run_on_device(
 
 def _is_on_host(x: Any) -> bool:
     if type(x) is ConcreteArray and dtypes.is_extended(x.aval.dtype):
-        return False  # its elements are no numbers
+        return False  # its elements are not numbers
     return type(x) is not ConcreteArray or x.buffer is None or EAGER.backend.on_host(x)
 
 

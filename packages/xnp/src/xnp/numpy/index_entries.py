@@ -466,7 +466,7 @@ def ds(
 
     Raises:
       ValueError: for a negative size, and a step below 1.
-      TypeError: for a start that is no integer.
+      TypeError: for a start that is not an integer.
 
     Example:
       >>> import xnp

@@ -93,7 +93,7 @@ def index_as(
 
     Args:
       reference: `array.at[index]`.
-      sharding: how the result lies.
+      sharding: the sharding of the result.
       name: of the method.
       options: the values of `_OPTIONS`.
       *values: its arguments.

@@ -66,7 +66,7 @@ def arange(
       step: the distance; None for 1.
       dtype: of the result; None for the one that the arguments promote to.
       device: where the array shall be; None for the default.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       A vector. Bounds that are Python floats give float32, where NumPy has float64.

@@ -47,13 +47,13 @@ def repeat(
       axis: the axis; None repeats the flattened elements.
       total_repeat_length: the size of the result along the axis, which a traced `repeats` needs;
         elements beyond it are left out, missing ones are the last again.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is not an array; `out_sharding` is no sharding.
+        TypeError: `a` is not an array; `out_sharding` is not a sharding.
         ValueError: `axis` is out of bounds.
 
     Example:

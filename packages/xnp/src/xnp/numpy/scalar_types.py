@@ -215,7 +215,7 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
 
 
 def _foreign_dtype(dtype: Any) -> np.dtype[Any] | None:
-    """Return a dtype of NumPy's whose elements are no numbers: objects, texts, dates; or None."""
+    """Return a dtype of NumPy's whose elements are not numbers: objects, texts, dates; or None."""
     if not isinstance(dtype, np.dtype | type | str):
         return None
     try:

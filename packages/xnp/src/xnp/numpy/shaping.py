@@ -66,7 +66,7 @@ def reshape(
       shape: an int or a sequence of ints; one may be -1 and is found from the number of elements.
       order: "C" runs through the last dimension first, "F" through the first.
       copy: whether the result must not share memory with `a`.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the shape, of the dtype of `a`.
@@ -173,13 +173,13 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
     Args:
       a: an array or a number.
       order: "C" runs through the last dimension first, "F" through the first; "K" and "A" are "C".
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       A vector.
 
     Raises:
-        TypeError: `a` is not an array; `out_sharding` is no sharding.
+        TypeError: `a` is not an array; `out_sharding` is not a sharding.
         ValueError: unknown `order`.
 
     Example:
@@ -567,13 +567,13 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
     Args:
       array: an array or a number.
       shape: an int or a sequence of ints.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       An array of the shape.
 
     Raises:
-        TypeError: `out_sharding` is no sharding.
+        TypeError: `out_sharding` is not a sharding.
         ValueError: a length of `shape` is negative.
 
     Example:

@@ -820,14 +820,14 @@ def percentile(
         keepdims: whether reduced axes stay with size 1.
         weights: how much each element counts, with the method "inverted_cdf": numbers
             that are not negative, of the shape of `a` or of its axes.
-        out_sharding: how the result lies: a sharding, or a partition spec over the
-            mesh set.
+        out_sharding: a sharding of the result, or a partition spec over the
+            context mesh.
 
     Returns:
         A floating array: the dimension of `q`, then those of `a` without the reduced axes.
 
     Raises:
-        TypeError: `a` is not an array; `out` is given; `out_sharding` is no sharding.
+        TypeError: `a` is not an array; `out` is given; `out_sharding` is not a sharding.
         ValueError: `axis` is out of bounds; unknown `method`.
 
     Example:
@@ -954,14 +954,14 @@ def bincount(
       weights: a weight for each.
       minlength: the least size of the result.
       length: the size of the result, which a traced `x` needs; larger numbers are left out.
-      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+      out_sharding: a sharding of the result, or a partition spec over the context mesh.
 
     Returns:
       A vector: of integers, or of the dtype of the weights. Negative numbers count as 0, where
       NumPy raises an error.
 
     Raises:
-        TypeError: `x` is not an array; `out_sharding` is no sharding.
+        TypeError: `x` is not an array; `out_sharding` is not a sharding.
         ValueError: `length` is negative.
 
     Example:
@@ -1095,7 +1095,7 @@ def histogram(
       Counts, in float32 where NumPy has integers, or sums of weights; and the bounds, one more.
 
     Raises:
-        TypeError: `a` is not an array; `out_sharding` is no sharding.
+        TypeError: `a` is not an array; `out_sharding` is not a sharding.
 
     Example:
       >>> import xnp

@@ -614,7 +614,7 @@ def _quotient(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[
 
 
 def _power(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    """Write x^y, by its exponent where a factor of |x^y| is no number, or an operand.
+    """Write x^y, by its exponent where a factor of |x^y| is not a number, or an operand.
 
     |x^y| is exp(Re(y) log|x| - Im(y) arg x). The compiler multiplies |x|^Re(y) by the rest, which
     is NaN, infinite or 0 where one of the two overflows or vanishes alone. Where the exponent is
@@ -641,7 +641,7 @@ def _power(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str
 
 
 def _spoilt(logarithms: list[Text], exponent: Text) -> Text:
-    """Write where the size of the base or a factor of the power is no number; its exponent is."""
+    """Write where the size of the base or a factor of the power is NaN; its exponent is not."""
     least = float(np.log(dtypes.finfo(exponent.aval.dtype).smallest_normal))
     sizes = [x.op("abs") for x in logarithms]
     greatest = functools.reduce(lambda x, y: x.op("maximum", y), sizes)

@@ -1346,7 +1346,7 @@ _same_type_power = _or_complex(
 def _pow_jvp(primals: Any, tangents: Any) -> Any:
     """d(x^y) = y x^(y-1) dx + log(x) x^y dy, with log(0) as 0.
 
-    Where y = 0 and x^-1 is no number, the first factor 0 wins: x^0 is 1 for every x.
+    Where y = 0 and x^-1 is not a number, the first factor 0 wins: x^0 is 1 for every x.
     """
     (x, y), (x_dot, y_dot) = primals, tangents
     (z,) = state.trace.process(pow_p, (x, y), {})

@@ -350,7 +350,7 @@ def _is_number(x: Series) -> bool:
 
 
 def _coefficient(x: Series, k: Order) -> Any:
-    """Return a coefficient; a constant that is no finite number has no derivative."""
+    """Return a coefficient; a constant that is not a finite number has no derivative."""
     if k in x.terms:
         return x.terms[k]
     return math.nan if _is_number(x) and not math.isfinite(x.value) else 0.0

@@ -116,7 +116,7 @@ def upper_bounds(
 ) -> np.ndarray[Any, Any]:
     """Return the largest start of a window in each indexed dimension, in the indices' dtype.
 
-    Those of symbolic dimensions are no numbers, and are given as objects.
+    Those of symbolic dimensions are not numbers, and are given as objects.
     """
     if any(isinstance(shape[d], SymbolicSize) for d in index_map):
         return np.array([shape[d] - window[d] for d in index_map], object)

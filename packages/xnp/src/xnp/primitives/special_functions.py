@@ -247,7 +247,7 @@ def _is_whole(m: Any, x: Any) -> Any:
 
 
 def _ends(m: Any, a: Any) -> Any:
-    """Return where a series ends for a = 0, -1, ...: if a is no variable of differentiation."""
+    """Return where a series ends for a = 0, -1, ...: if a is not a variable of differentiation."""
     ends = (a <= 0.0) & _is_whole(m, a)
     return ends & ~ends if m.varies(a) else ends
 
@@ -324,7 +324,7 @@ def hyp1f1(m: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 def _two_parts(m: Any, a: Any, b: Any, c: Any, gap: Any, w: Any, ratio: Any) -> Any:
-    """Return F(a, b; c; 1 - w) for a gap c - a - b that is no whole number.
+    """Return F(a, b; c; 1 - w) for a gap c - a - b that is not a whole number.
 
     `ratio` is Gamma(c) Gamma(gap) / (Gamma(c - a) Gamma(c - b)).
     """

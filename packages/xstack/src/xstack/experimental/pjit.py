@@ -31,7 +31,7 @@ def pjit(
       **options: the other arguments of `jit`.
 
     Raises:
-      TypeError: `fun` is not callable, or a place is no sharding.
+      TypeError: `fun` is not callable, or a place is not a sharding.
 
     Example:
       >>> pjit(lambda x: x + x, in_shardings=None, out_shardings=None)(3.0)

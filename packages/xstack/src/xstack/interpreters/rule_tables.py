@@ -40,7 +40,7 @@ class RuleTable(dict[Any, Rule]):
       kind: what the rules are, for errors.
 
     Raises:
-      TypeError: when the key is no primitive of `xstack.extend.core.Primitive`.
+      TypeError: when the key is not a primitive of `xstack.extend.core.Primitive`.
 
     Example:
       >>> from xstack.interpreters import ad
@@ -106,7 +106,7 @@ class Primitive(xprim.Primitive):
       From `bind`: one array, or a tuple of them when `multiple_results` is set.
 
     Raises:
-      TypeError: when the name is no string.
+      TypeError: when the name is not a string.
       MissingRuleError: when a transformation asks for a rule that was not set.
 
     Example:

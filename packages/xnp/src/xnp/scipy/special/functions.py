@@ -237,7 +237,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     valid = (n >= 0) & (k >= 0) & (k <= n)
     n, k = xn.where(valid, n, 1), xn.where(valid, k, 0)
     value = _binomial(n, k)
-    # rounding is no step of the derivative
+    # rounding is not a step of the derivative
     whole = (xn.floor(n) == n) & (xn.floor(k) == k)
     rest = bind("stop_gradient", _choice(whole & xn.isfinite(value), xn.rint(value) - value, 0))
     return _choice(valid, value + rest, 0)

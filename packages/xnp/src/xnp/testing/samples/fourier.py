@@ -52,7 +52,7 @@ def _all() -> list[Sample]:
 
 
 def _hermitian(half: tuple[int, ...], shape: tuple[int, ...], count: int) -> Any:
-    # what is no transform of real numbers is outside of the specification of IRFFT
+    # what is not a transform of real numbers is outside of the specification of IRFFT
     if 0 in shape:
         return _complex(half)
     return np.fft.rfftn(_real(shape), axes=tuple(range(-count, 0)))
