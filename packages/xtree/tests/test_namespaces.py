@@ -1,11 +1,15 @@
 """The public names of a module, written as imports: what is imported when, and what is shown."""
 
 import builtins
+import gc
 import importlib
+import os
+import subprocess
 import sys
 import threading
 import traceback
 import types
+import weakref
 
 import pytest
 
@@ -214,3 +218,93 @@ def test_a_late_module_that_is_not_installed_says_so_when_it_is_asked():
     late = namespaces.late_import("not_installed", "an extra installs it")
     with pytest.raises(ImportError, match="not_installed"):
         late.value  # noqa: B018
+
+
+# --------------------------------------------------------------- the collector during an import
+
+
+@pytest.fixture
+def imported(tmp_path, monkeypatch):
+    """Return what imports a module of the given text by name, and the collector's passes."""
+    monkeypatch.syspath_prepend(tmp_path)
+    passes = []
+
+    def note(phase, info):
+        if phase == "start":
+            passes.append(info["generation"])
+
+    def run(text):
+        (tmp_path / "made_here.py").write_text(text)
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "made_here", raising=False)
+        gc.collect()
+        del passes[:]
+        gc.callbacks.append(note)
+        try:
+            return namespaces.import_by_name("made_here")
+        finally:
+            gc.callbacks.remove(note)
+
+    yield run, passes
+    sys.modules.pop("made_here", None)
+
+
+MANY = "import gc\nwas_enabled = gc.isenabled()\nkept = [[] for _ in range(30_000)]\n"
+
+
+def test_the_collector_pauses_while_a_module_is_imported(imported):
+    run, passes = imported
+    module = run(MANY)
+    assert not module.was_enabled and gc.isenabled()
+    assert passes == []
+
+
+def test_what_a_module_made_counts_as_old(tmp_path):
+    (tmp_path / "made_here.py").write_text(MANY)
+    code = (
+        "import gc; from xtree import namespaces; before = gc.get_freeze_count()\n"
+        "namespaces.import_by_name('made_here'); young = gc.get_count()[0]\n"
+        "print(young < 2000, gc.get_freeze_count() <= before, len(gc.get_objects(0)) < 2000)"
+    )
+    folders = os.pathsep.join([str(tmp_path), *sys.path])
+    environment = os.environ | {"PYTHONPATH": folders}
+    answer = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment)
+    assert answer.split() == ["True"] * 3
+
+
+def test_the_collector_goes_on_after_a_failed_import(imported):
+    run, _ = imported
+    with pytest.raises(ZeroDivisionError):
+        run(MANY + "1 / 0")
+    assert gc.isenabled()
+
+
+def test_a_collector_that_is_off_stays_off(imported):
+    run, _ = imported
+    gc.disable()
+    try:
+        run(MANY)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_objects_that_a_user_froze_stay_frozen(imported):
+    run, _ = imported
+    gc.freeze()  # as this project's conftest does, too
+    before = gc.get_freeze_count()
+    run(MANY)
+    assert gc.get_freeze_count() > before // 2
+
+
+def test_garbage_of_before_an_import_is_collected_later(imported):
+    class Node:
+        pass
+
+    run, _ = imported
+    node = Node()
+    node.itself, seen = node, weakref.ref(node)
+    del node
+    run(MANY)
+    gc.collect()
+    assert seen() is None
