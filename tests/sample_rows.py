@@ -74,6 +74,15 @@ DERIVATIVES: dict[str, list[Sample]] = {
         Sample([np.asarray(x)], smooth=False, note="its call says the derivative")
         for x in (np.float32(1), _floats(2, 3), _floats(0))
     ],
+    "discrete_parameter": [
+        Sample(
+            [np.asarray(x)],
+            {"operation": "poisson", "name": "lam"},
+            smooth=False,
+            note="tests/test_discrete_derivatives.py has its derivative",
+        )
+        for x in (np.float32(1), _floats(2, 3), _floats(0))
+    ],
     "saved_value": [Sample([_floats(3), _floats(3)], smooth=False, note="the same value twice")],
 }
 

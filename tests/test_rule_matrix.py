@@ -185,7 +185,8 @@ IDS = [f"{name}-{k}" for k, (name, _) in enumerate(SMALL)]
 @pytest.mark.parametrize(("name", "row"), SMALL, ids=IDS)
 def test_rules_of_small_owners_agree_on_their_samples(name, row):
     check_shape(name, row)
-    check_derivatives(name, row)
+    with xprim.config.discrete_derivatives("allow"):
+        check_derivatives(name, row)
     if row.operands:
         check_batch(name, row)
 

@@ -61,6 +61,9 @@ HELD_BY = {
     "a random key that is used twice": (
         "tests/test_key_reuse.py",
         "test_by_default_a_second_use_is_a_warning_once_for_its_line"),
+    "a derivative by a parameter of `poisson`": (
+        "tests/test_discrete_derivatives.py",
+        "test_each_discrete_sampler_names_its_parameter"),
     "the third trace of a function": (
         "packages/xjit/tests/test_retraces.py",
         "test_from_the_third_trace_on_each_is_told_with_what_differs"),

@@ -35,6 +35,7 @@ LAYOUTS = ("plain", "broadcast", "scalar", "one")
 PROMOTION = {"numpy_dtype_promotion": "strict", "numpy_rank_promotion": "raise"}
 OTHERS = {
     "debug_nans": True, "debug_infs": True, "enable_checks": True, "debug_key_reuse": True,
+    "discrete_derivatives": "error",
     "transfer_guard": "disallow", "index_checks": "raise", "check_tracer_leaks": True,
     "disable_jit": True,
 }  # fmt: skip

@@ -36,7 +36,7 @@ __all__ = [
     "debug_key_reuse", "check_tracer_leaks", "enable_checks", "log_compiles",
     "explain_cache_misses", "traceback_filtering", "transfer_guard",
     "transfer_guard_host_to_device", "transfer_guard_device_to_host",
-    "transfer_guard_device_to_device", "index_checks",
+    "transfer_guard_device_to_device", "index_checks", "discrete_derivatives",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -576,6 +576,7 @@ class _Values(threading.local):
     default_matmul_precision: str | None
     default_prng_impl: str
     disable_jit: bool
+    discrete_derivatives: str
     enable_checks: bool
     enable_x64: bool
     explain_cache_misses: bool
@@ -695,6 +696,11 @@ debug_key_reuse = define(Option[Any](
     "(False).",
     kind=bool, choices=("warn", True, False), in_cache_key=True,
 ))  # fmt: skip
+discrete_derivatives = _choice(
+    "discrete_derivatives", ("warn", "error", "allow"),
+    "What a derivative by a parameter of a sampler of integers is, which is zero: a warning, once "
+    "for each line, an error, or nothing.",
+)  # fmt: skip
 check_tracer_leaks = _flag(
     "check_tracer_leaks",
     "Whether a traced value that outlives its transformation is reported as that ends.",

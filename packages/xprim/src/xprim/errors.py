@@ -22,7 +22,8 @@ __all__ = [
     "OutOfMemoryError", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
     "UnexpectedTracerError", "CheckError", "IndexCheckError", "IndexTypeError", "KeyReuseError",
-    "KeyReuseWarning", "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError",
+    "KeyReuseWarning", "DiscreteDerivativeError", "DiscreteDerivativeWarning",
+    "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError",
     "ArgumentError", "ShapeError", "AxisError", "MixedMemoryError", "TypePromotionError",
     "MissingRuleError", "UndefinedRuleError", "DuplicateRuleError", "number_wanted", "JAXTypeError",
     "JAXIndexError", "JaxRuntimeError", "described", "kind_name", "with_article", "brief",
@@ -374,6 +375,32 @@ class KeyReuseWarning(UserWarning):
     """A random key was used twice: what `KeyReuseError` is, as a warning, once for each line.
 
     `config.debug_key_reuse` chooses: "warn", True for the error, False for neither.
+    """
+
+
+class DiscreteDerivativeError(XStackTypeError):
+    """Draws that are integers were differentiated (`discrete_derivatives` is "error").
+
+    A count jumps where its distribution changes, so its derivative is zero, which is not that of an
+    expectation. Wrong::
+
+        grad(lambda rate: f(random.poisson(key, rate)))(rate)       # 0, whatever f is
+
+    Right, by the score function, whose mean is the derivative of the mean of `f`::
+
+        counts = random.poisson(key, rate)
+        f(counts) * grad(lambda rate: poisson.logpmf(counts, rate))(rate)
+
+    or with draws that move with their parameter, as `softmax((logits + gumbel(key, n)) / 0.5)` does
+    in place of `categorical`. `stop_gradient(rate)` says that the zero is meant.
+    """
+
+
+class DiscreteDerivativeWarning(UserWarning):
+    """Draws that are integers were differentiated: a warning, once for each line.
+
+    `config.discrete_derivatives` chooses: "warn", "error" for `DiscreteDerivativeError`, "allow"
+    for neither.
     """
 
 

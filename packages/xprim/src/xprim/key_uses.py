@@ -16,7 +16,6 @@ other ways than an argument, a constant or another key is not followed: one made
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +29,7 @@ from xprim.errors import KeyReuseError, KeyReuseWarning, message
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, held_programs
 from xprim.primitive import Primitive
 from xprim.rules import BACKWARD, BRANCH, RULE, STRUCTURAL
-from xprim.source import Source, capture, describe, describe_full
+from xprim.source import Source, capture, describe, warn_once
 from xprim.staging import JaxprTrace
 from xprim.static_keys import params_key
 from xprim.trace import Tracer
@@ -135,9 +134,6 @@ def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
 
 # --------------------------------------------------------------------------------------- reports
 
-_MAX_LINES = 4096
-_reported: set[tuple[int, int]] = set()  # lines of reuse, by code object and instruction
-
 
 def _report(use: KeyUse, first: Source | tuple[()] | None) -> None:
     """Raise or warn, of one line once, of the use of a key that was used at `first` before."""
@@ -145,22 +141,17 @@ def _report(use: KeyUse, first: Source | tuple[()] | None) -> None:
     if not mode:
         return
     operation, source = use
-    if mode == "warn":
-        line = (0, 0) if source is None else (id(source[0]), source[1])
-        if line in _reported:
-            return
-        if len(_reported) >= _MAX_LINES:
-            _reported.clear()
-        _reported.add(line)
-    text = message(
-        operation, "the key was used before.", got=_describe_first(source, first),
-        where=describe(source),
-        hint="k1, k2 = split(key), and use k1 and k2; clone(key) says that it is meant",
-    )  # fmt: skip
+
+    def text() -> str:
+        return message(
+            operation, "the key was used before.", got=_describe_first(source, first),
+            where=describe(source),
+            hint="k1, k2 = split(key), and use k1 and k2; clone(key) says that it is meant",
+        )  # fmt: skip
+
     if mode != "warn":
-        raise KeyReuseError(text)
-    file, number, _ = describe_full(source)
-    warnings.warn_explicit(text, KeyReuseWarning, file or "<unknown>", number)
+        raise KeyReuseError(text())
+    warn_once(text, KeyReuseWarning, source)
 
 
 def _describe_first(source: Source | None, first: Source | tuple[()] | None) -> str:

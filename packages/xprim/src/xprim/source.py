@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["hide", "depth", "is_hidden", "capture", "describe", "describe_full", "file_name"]
+__all__ = [
+    "hide", "depth", "is_hidden", "capture", "describe", "describe_full", "file_name",
+    "warn_once",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -97,6 +102,29 @@ def describe_full(source: Source | None) -> tuple[str, int, str]:
     if source is None:
         return "", 0, ""
     return source[0].co_filename, line_of(source), source[0].co_qualname
+
+
+_MAX_LINES = 4096
+_warned: dict[type[Warning], set[tuple[int, int]]] = {}  # lines, by code object and instruction
+
+
+def warn_once(text: Callable[[], str], category: type[Warning], source: Source | None) -> None:
+    """Warn at a line of the user's, once for each line and category of warnings.
+
+    Args:
+      text: makes the message, where it is needed.
+      category: the class of the warning.
+      source: the line; those that are not known count as one.
+    """
+    lines = _warned.setdefault(category, set())
+    line = (0, 0) if source is None else (id(source[0]), source[1])
+    if line in lines:
+        return
+    if len(lines) >= _MAX_LINES:
+        lines.clear()
+    lines.add(line)
+    file, number, _ = describe_full(source)
+    warnings.warn_explicit(text(), category, file or "<unknown>", number)
 
 
 def _classify(filename: str) -> bool:

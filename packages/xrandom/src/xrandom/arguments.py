@@ -8,8 +8,24 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xprim import ConcreteArray, as_array, config, dtypes
-from xprim.errors import ShapeError, message
+from xprim import (
+    ELEMENTWISE,
+    ConcreteArray,
+    Primitive,
+    Zero,
+    as_array,
+    config,
+    dtypes,
+    source,
+    state,
+    undefined,
+)
+from xprim.errors import (
+    DiscreteDerivativeError,
+    DiscreteDerivativeWarning,
+    ShapeError,
+    message,
+)
 from xprim.requirements import require, require_choice, static_shape
 
 __all__ = ()
@@ -58,6 +74,61 @@ def parameter(value: Any, dtype: np.dtype[Any], what: str) -> Any:
     if array.dtype == dtype:
         return array
     return lax.convert_element_type(array, dtype)
+
+
+def _jvp(primals: Any, tangents: Any, *, operation: str, name: str) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    if type(x_dot) is not Zero:
+        _report(operation, name)
+    return (x,), (Zero(x_dot.aval),)
+
+
+discrete_parameter_p: Primitive = Primitive(
+    "discrete_parameter",
+    shape=lambda x, **_: (x,),
+    numpy=lambda x, **_: (x,),
+    stablehlo=lambda b, operands, *_, **__: list(operands),
+    jvp=_jvp,
+    transpose=undefined("the derivative of discrete draws is zero"),
+    batch=ELEMENTWISE,
+    eager=lambda *_, **__: 0.0,
+)
+"""The identity with the derivative zero, which it reports: on parameters of discrete samplers."""
+
+
+def discrete_parameter(x: Any, operation: str, name: str) -> Any:
+    """Return a parameter of a discrete sampler; a derivative by it is zero, and is reported.
+
+    Args:
+      x: an Array.
+      operation: the name of the sampler.
+      name: that of the parameter.
+    """
+    if type(x) is ConcreteArray or not dtypes.is_floating(x.dtype):
+        return x
+    return discrete_parameter_p.bind(x, operation=operation, name=name)[0]
+
+
+def _report(operation: str, name: str) -> None:
+    """Warn or raise, as `config.discrete_derivatives` says, of the derivative by a parameter."""
+    mode = config.values.discrete_derivatives
+    if mode == "allow":
+        return
+    place = state.source or source.capture()
+
+    def text() -> str:
+        return message(
+            operation, f"the draws are discrete, so the derivative by {name} is zero, which is not "
+            "that of an expectation.", where=source.describe(place),
+            hint=f"stop_gradient({name}) says that zero is meant;\n"
+            f"f(draws) * grad(log_probability)({name}), the score function, has the derivative of "
+            "the mean of f as its mean;\n"
+            "draws of a continuous relaxation move with their parameters",
+        )  # fmt: skip
+
+    if mode == "error":
+        raise DiscreteDerivativeError(text())
+    source.warn_once(text, DiscreteDerivativeWarning, place)
 
 
 def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:

@@ -68,9 +68,12 @@ def poisson(
       never drawn: the uniform numbers that choose the distance from the mean have 23 bits.
 
     Not differentiable in `lam`: counts jump, and their derivative, zero, is not that of an
-    expectation; the score function is, `d/dlam E f(x) = E f(x) (x / lam - 1)`.
+    expectation; the score function is, `d/dlam E f(x) = E f(x) (x / lam - 1)`. A derivative by it
+    is a warning, or an error (`config.discrete_derivatives`).
 
     Raises:
+        DiscreteDerivativeError: `lam` is differentiated, and `config.discrete_derivatives` is
+          "error".
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
           sharding.
         ValueError: a length of `shape` is negative; unknown `method`.
@@ -84,6 +87,7 @@ def poisson(
     words = words_of(key, "poisson")
     exact = arguments.integer_dtype(dtype, "poisson")
     given = as_array(lam, what="poisson: lam")
+    given = arguments.discrete_parameter(given, "poisson", "lam")
     rate = lax.convert_element_type(given, dtypes.float32)
     sizes = sample_shape(shape, "poisson", rate)
     rate = repeat_to(rate, sizes)
@@ -298,10 +302,12 @@ def binomial(
     words = words_of(key, "binomial")
     exact = floating_dtype(dtype, "binomial")
     chance = as_array(p, what="binomial: p")
+    chance = arguments.discrete_parameter(chance, "binomial", "p")
     if not dtypes.is_floating(chance.dtype):
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
     chance = _wide(chance, exact)
     given = as_array(n, what="binomial: n")
+    given = arguments.discrete_parameter(given, "binomial", "n")
     trials = lax.convert_element_type(given, chance.dtype)
     sizes = sample_shape(shape, "binomial", trials, chance)
     operands = (words, repeat_to(trials, sizes), repeat_to(chance, sizes))
@@ -465,12 +471,14 @@ def multinomial(
     """
     words = words_of(key, "multinomial")
     chances = as_array(p, what="multinomial: p")
+    chances = arguments.discrete_parameter(chances, "multinomial", "p")
     if not dtypes.is_floating(chances.dtype):
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
     exact = floating_dtype(None, "multinomial") if dtype is None else (
         dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
     chances = _wide(chances, exact)
     given = as_array(n, what="multinomial: n")
+    given = arguments.discrete_parameter(given, "multinomial", "n")
     trials = lax.convert_element_type(given, chances.dtype)
     may_be_many = may_exceed(given, _many(chances.dtype))
     lead = chances.shape[:-1] if shape is None else arguments.check_shape(shape, "multinomial")

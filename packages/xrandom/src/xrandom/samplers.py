@@ -658,6 +658,7 @@ def categorical(
     """
     words = words_of(key, "categorical")
     scores = as_array(logits, what="categorical: logits")
+    scores = arguments.discrete_parameter(scores, "categorical", "logits")
     if not dtypes.is_floating(scores.dtype):
         scores = lax.convert_element_type(scores, dtypes.python_scalar_dtype(float))
     ndim = scores.ndim
@@ -800,6 +801,7 @@ def _between_arrays(
     bounds = []
     for value, name in ((minval, "minval"), (maxval, "maxval")):
         bound = as_array(value, what=f"randint: {name}")
+        bound = arguments.discrete_parameter(bound, "randint", name)
         if not dtypes.is_integer(bound.dtype):
             bound = lax.convert_element_type(bound, dtypes.python_scalar_dtype(int))
         bounds.append(bound)
@@ -867,6 +869,7 @@ def bernoulli(
     require(mode in ("high", "low"), "bernoulli", "mode must be 'high' or 'low', got {!r}.", mode)
     words = words_of(key, "bernoulli")
     chance = as_array(p, what="bernoulli: p")
+    chance = arguments.discrete_parameter(chance, "bernoulli", "p")
     require(
         dtypes.is_floating(chance.dtype), "bernoulli", "p must be of a floating dtype.", got=chance,
         error=TypeError,
@@ -956,6 +959,7 @@ def geometric(
     words = words_of(key, "geometric")
     exact = arguments.integer_dtype(dtype, "geometric")
     chance = as_array(p, what="geometric: p")
+    chance = arguments.discrete_parameter(chance, "geometric", "p")
     if not dtypes.is_floating(chance.dtype):
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
     chance = lax.convert_element_type(chance, chance.dtype)
@@ -1173,6 +1177,7 @@ def _draw_indices(
     if p is None:
         return _draw_integers(words, sizes, 0, count, arguments.integer_dtype(None, "choice"))
     chances = as_array(p, what="choice: p")
+    chances = arguments.discrete_parameter(chances, "choice", "p")
     if not dtypes.is_floating(chances.dtype):
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
     if chances.shape != (count,):

@@ -61,6 +61,10 @@ TABLE: dict[str, list[Sample]] = {
         Sample([_WIDE_KEY, np.array(7, np.uint32)]),
         Sample([_WIDE_KEYS, _words(2, 3)]),
     ],
+    "discrete_parameter": [
+        Sample([np.linspace(0, 1, 6).reshape(2, 3).astype(dtype)], {"operation": "f", "name": "p"})
+        for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+    ],
     "random_uniform": _floats(None),
     "random_normal": _floats(_ROUNDED),
 }

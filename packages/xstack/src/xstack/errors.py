@@ -6,6 +6,8 @@ with namespace(globals(), at_once=True):
     from xprim.errors import (
         ArgumentError as ArgumentError, AxisError as AxisError, CheckError as CheckError,
         ConcretizationTypeError as ConcretizationTypeError,
+        DiscreteDerivativeError as DiscreteDerivativeError,
+        DiscreteDerivativeWarning as DiscreteDerivativeWarning,
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,
         IndexCheckError as IndexCheckError, IndexTypeError as IndexTypeError,
         JAXIndexError as JAXIndexError, JaxprTypeError as JaxprTypeError,
