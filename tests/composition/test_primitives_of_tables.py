@@ -5,10 +5,13 @@ import pickle
 import numpy as np
 import pytest
 
+import xad.sparse
+import xprim
 import xstack
 import xstack.numpy as xnp
 from xprim.errors import MissingRuleError
 from xstack.core import ShapedArray
+from xstack.experimental import checkify, sparse
 from xstack.extend.core import Primitive
 from xstack.extend.linear_util import wrap_init
 from xstack.interpreters import ad, batching, mlir, partial_eval
@@ -84,6 +87,52 @@ def test_axis_rules_are_given_the_size_and_the_name():
     batching.fancy_primitive_batchers[p] = lambda axis, xs, dims: (xs[0] + axis.size, None)
     with pytest.raises(ValueError):
         xstack.vmap(p.bind, out_axes=None)(xnp.ones(3)) + xnp.ones(4)
+
+
+def _draw_and_square(key):
+    return square_add(xstack.random.normal(key, (3,)), 1.0)
+
+
+def _square_in_loop(key):
+    return xstack.lax.scan(lambda k, x: (k, square_add(x, 1.0)), key, xnp.arange(3.0))[1]
+
+
+def _sum_squares(x):
+    return square_add(x, xnp.ones_like(x)).sum()
+
+
+# Interpreters of programs, each of which runs equations whose `bind` returns one array alone.
+INTERPRETERS = {
+    "keys": lambda: (xstack.jit(_draw_and_square)(xstack.random.key(0)),
+                     xstack.random.normal(xstack.random.key(0), (3,)) ** 2 + 1.0),
+    "keys in a loop": lambda: (xstack.jit(_square_in_loop)(xstack.random.key(0)),
+                               xnp.arange(3.0) ** 2 + 1.0),
+    "checkify": lambda: (checkify.checkify(lambda x: square_add(x, 1.0),
+                                           checkify.all_checks)(xnp.arange(3.0))[1],
+                         xnp.arange(3.0) ** 2 + 1.0),
+    "sparsify": lambda: (sparse.sparsify(lambda m, x: m @ square_add(x, 1.0))(
+        sparse.BCOO.fromdense(xnp.eye(3)), xnp.arange(3.0)), xnp.arange(3.0) ** 2 + 1.0),
+    "sparse derivatives": lambda: (
+        xad.sparse.sparse_jacobian(lambda x: x * square_add(xnp.arange(3.0), 1.0))(
+            xnp.ones(3)).todense(), xnp.diag(xnp.arange(3.0) ** 2 + 1.0)),
+    "eval_jaxpr": lambda: (xprim.jaxpr_as_fun(xstack.make_jaxpr(_sum_squares)(xnp.ones(3)))(
+        xnp.ones(3))[0], 6.0),
+    "checkpoint": lambda: (xstack.grad(xstack.checkpoint(_sum_squares))(xnp.ones(3)), 2.0),
+    "gradient of a batch": lambda: (
+        xstack.vmap(xstack.grad(_sum_squares))(xnp.ones((2, 3))), xnp.full((2, 3), 2.0)),
+    "linearize": lambda: (xstack.linearize(_sum_squares, xnp.ones(3))[1](xnp.ones(3)), 6.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INTERPRETERS)
+def test_interpreters_run_a_primitive_of_one_result(name):
+    found, expected = INTERPRETERS[name]()
+    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-6)
+
+
+def test_a_nan_is_found_behind_a_primitive_of_one_result():
+    with xstack.debug_nans(True), pytest.raises(FloatingPointError, match="log"):
+        xstack.jit(lambda x: xnp.log(-square_add(x, 1.0)))(xnp.ones(3))
 
 
 def test_several_results():

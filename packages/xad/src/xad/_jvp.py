@@ -507,7 +507,7 @@ def _kernel_of(
     """
 
     def evaluate(*xs: Any) -> tuple[Any, ...]:
-        return primitive.bind(*xs, **params)
+        return primitive.evaluate(xs, params)
 
     return JVPKernel(*_forward_derivative(evaluate, types, executable))
 

@@ -584,7 +584,7 @@ def _kernel_of(
       params: of the primitive.
       executable: makes of the program of the primal what runs it.
     """
-    evaluated = trace_to_closed(lambda *xs: primitive.bind(*xs, **params), types[1::2])
+    evaluated = trace_to_closed(lambda *xs: primitive.evaluate(xs, params), types[1::2])
     return _linearized_kernel(evaluated, types, executable)
 
 

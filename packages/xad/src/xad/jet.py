@@ -270,7 +270,7 @@ class JetTrace(Trace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         with use_trace(self.parent):  # type: ignore[arg-type]
-            firsts = primitive.bind(*map(self.primal_of, operands), **params)
+            firsts = primitive.evaluate(list(map(self.primal_of, operands)), params)
         rows = Rows(self, [firsts])
         outs = tuple([JetTracer(self, rows, i) if is_differentiable(first.aval) else first
                       for i, first in enumerate(firsts)])  # fmt: skip

@@ -603,8 +603,7 @@ class _Propagation:
 
     def equation(self, eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
         if all(isinstance(x, Array) for x in operands) and not eqn.effects:
-            known: Sequence[Any] = eqn.primitive.bind(*operands, **eqn.params)
-            return known
+            return eqn.primitive.evaluate(operands, eqn.params)
         sets = list(map(_as_sets, operands))
         if not any(len(s.indices) for s in sets):
             return _no_sets(eqn)

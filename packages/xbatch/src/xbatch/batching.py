@@ -284,7 +284,7 @@ def _kernel_of(primitive: Primitive, types: Sequence[Any], params: dict[str, Any
       types: for each operand the abstract value of the batch, and its batch dimension.
       params: of the primitive.
     """
-    return _batched_kernel(lambda *xs: primitive.bind(*xs, **params), types, False)
+    return _batched_kernel(lambda *xs: primitive.evaluate(xs, params), types, False)
 
 
 def _function_kernel(

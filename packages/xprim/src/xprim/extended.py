@@ -273,11 +273,11 @@ def _run_equation(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
     """Run an equation on physical arrays."""
     primitive = eqn.primitive
     if primitive.call_like:
-        return primitive.bind(*operands, **map_programs(eqn.params, physical))
+        return primitive.evaluate(operands, map_programs(eqn.params, physical))
     avals, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
     if has_extended((*avals, *avals_out)):
         return _apply(primitive, avals, avals_out, operands, eqn.params)
-    return primitive.bind(*operands, **eqn.params)
+    return primitive.evaluate(operands, eqn.params)
 
 
 # --- the two primitives ------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -321,8 +321,17 @@ class Primitive:
         except (AttributeError, TypeError):
             if not any(isinstance(x, _NUMBERS) for x in operands):
                 raise
-            arrays = [as_array(x) if isinstance(x, _NUMBERS) else x for x in operands]
-            return self.bind(*arrays, **params)
+            arrays = tuple([as_array(x) if isinstance(x, _NUMBERS) else x for x in operands])
+            results = state.__dict__["trace"].process(self, arrays, params)
+        return results
+
+    def evaluate(self, operands: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Apply the primitive to the operands of an equation under the current trace.
+
+        Interpreters call it: the results are in a tuple also where `bind` of a subclass returns
+        one result by itself.
+        """
+        results: tuple[Any, ...] = Primitive.bind(self, *operands, **params)
         return results
 
     def bind_with_trace(

@@ -280,7 +280,7 @@ class _Search(_checkify.EnabledChecks):
     ) -> tuple[State, Sequence[Any]]:
         is_backward = self.is_backward or BACKWARD in eqn.name_stack
         if "checked" not in eqn.primitive.rules or eqn.primitive is xprim.get_primitive("check"):
-            results = eqn.primitive.bind(*operands, **eqn.params)
+            results = eqn.primitive.evaluate(operands, eqn.params)
             if moves_elements(eqn.primitive):
                 return state, results
             given = [x for x in operands if dtypes.is_inexact(x.aval.dtype)]

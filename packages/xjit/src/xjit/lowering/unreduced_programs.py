@@ -162,15 +162,15 @@ def _run(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
     if primitive.call_like:
         params = map_programs(eqn.params, _on_stacks)
         params |= primitive.rules.get("stacked", _nothing)(**eqn.params)
-        return primitive.bind(*operands, **params)
+        return primitive.evaluate(operands, params)
     if any(map(_axes_of_members, out)):
         operands = _as_parts_of_members(eqn, operands, avals, out)
     if not any(map(_axes, (*avals, *out))):
-        return primitive.bind(*operands, **eqn.params)
+        return primitive.evaluate(operands, eqn.params)
     if primitive.rules.get("dimensions") is not AS_SAID:
         return _apply(eqn, operands, avals, out)
     if "sharding" not in eqn.params:  # each result is an operand
-        return primitive.bind(*operands, **eqn.params)
+        return primitive.evaluate(operands, eqn.params)
     if avals == out:
         return operands
     result = _changed(operands[0], avals[0], out[0])

@@ -818,7 +818,7 @@ def _run(program: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
 def _apply(eqn: Equation, operands: Sequence[Any]) -> Any:
     """Return the results of an equation."""
     if not any(map(_is_sparse, operands)):
-        return eqn.primitive.bind(*operands, **eqn.params)
+        return eqn.primitive.evaluate(operands, eqn.params)
     name = eqn.primitive.name
     if "inline" in eqn.primitive.rules:
         return _run(eqn.params["jaxpr"], operands)
