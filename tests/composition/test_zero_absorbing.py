@@ -64,3 +64,42 @@ def test_derivatives_are_the_same_where_all_are_finite():
     with xstack.config.enable_x64(True):
         found = grad(function, zero_absorbing=True)(x)
         np.testing.assert_allclose(found, grad(function)(x), rtol=1e-12)
+
+
+SELECTED = {
+    "maximum": lambda x: xnp.maximum(xnp.sqrt(x), 1.0),
+    "maximum, second operand": lambda x: xnp.maximum(1.0, xnp.sqrt(x)),
+    "minimum": lambda x: xnp.minimum(-xnp.sqrt(x), -1.0),
+    "clip": lambda x: xnp.clip(xnp.log(x), -3.0, 1.0),
+    "fmax": lambda x: xnp.fmax(xnp.sqrt(x), 1.0),
+    "complex": lambda x: xnp.maximum(lax.complex(xnp.sqrt(x), x), 1.0 + 0j).real,
+    "relu": lambda x: xstack.nn.relu(xnp.log(x)),
+    "max": lambda x: xnp.max(xnp.stack([xnp.sqrt(x), 1.0 + 0 * x])),
+    "cummax": lambda x: lax.cummax(xnp.stack([1.0 + 0 * x, xnp.sqrt(x)]))[1],
+    "cummin": lambda x: lax.cummin(xnp.stack([xnp.log(x + 1), xnp.sqrt(x) + 1]))[1] - x,
+    "where": lambda x: xnp.where(x > 0, xnp.sqrt(x), 1.0),
+    "sort": lambda x: xnp.sort(xnp.stack([xnp.sqrt(x), 1.0 + 0 * x]))[1],
+}
+
+
+@pytest.mark.parametrize("name", SELECTED)
+@pytest.mark.parametrize("run", [lambda f: f, jit, in_a_batch])
+def test_infinite_tangents_that_are_not_selected_leave_no_trace(name, run):
+    """Forward, without an option; the elements selected there do not depend on x."""
+    tangent = run(lambda x: xstack.jvp(SELECTED[name], (x,), (1.0,))[1])(0.0)
+    assert np.ravel(tangent) == 0
+
+
+@pytest.mark.parametrize("choose", [xnp.maximum, xnp.minimum])
+def test_equal_operands_share_the_derivative_and_nan_has_none(choose):
+    x = xnp.array([1.0, 2.0, 3.0, np.nan, 1.0])
+    y = xnp.array([2.0, 2.0, 1.0, 1.0, np.nan])
+    by_x, by_y = grad(lambda x, y: choose(x, y).sum(), (0, 1))(x, y)
+    first, second = ([0, 0.5, 1, 0, 0], [1, 0.5, 0, 0, 0])
+    if choose is xnp.minimum:
+        first, second = second, first
+    np.testing.assert_array_equal(by_x, first)
+    np.testing.assert_array_equal(by_y, second)
+    tangent = xstack.jvp(choose, (x, y), (x * 0 + 3.0, y * 0 + 5.0))[1]
+    finite = np.isfinite(x) & np.isfinite(y)
+    np.testing.assert_array_equal(tangent[finite], 3 * by_x[finite] + 5 * by_y[finite])

@@ -321,7 +321,7 @@ def _share(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
     holds = bind("or", broken, bind("eq", x, y))
     one, zero = table.fill(shape, 1, dtype), table.fill(shape, 0, dtype)
     goes_on, weight = select(broken, zero, one), select(holds, one, zero)
-    total = linear_recurrence(goes_on, mul(x_dot, weight), axis)
+    total = linear_recurrence(goes_on, select(holds, x_dot, zero), axis)
     return table.div(total, linear_recurrence(goes_on, weight, axis))
 
 

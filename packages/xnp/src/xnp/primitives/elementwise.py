@@ -419,9 +419,10 @@ rem_p: Primitive = binary(
 
 def _choose(x_dot: Any, x: Any, y: Any, better: str) -> Any:
     """Return the part of x_dot in the derivative: all, none, or half where x and y are equal."""
-    one, half, zero = scalar_like(x_dot, 1.0), scalar_like(x_dot, 0.5), scalar_like(x_dot, 0.0)
-    weight = select(bind("eq", x, y), half, select(_order(better, x, y), one, zero))
-    return mul_p.bind(x_dot, weight)[0]
+    zero, half, one = [scalar_like(x_dot, v) for v in (0.0, 0.5, 1.0)]
+    # Selected, not weighted by zero: an infinite tangent of the other operand leaves no NaN.
+    chosen = select(_order(better, x, y), x_dot, zero)
+    return mul_p.bind(chosen, select(bind("eq", x, y), half, one))[0]
 
 
 def _order(better: str, x: Any, y: Any) -> Any:
@@ -470,8 +471,8 @@ max_p: Primitive = binary(
     "max", ANY, numpy=_extremum_numpy(np.maximum, np.greater),
     ufunc=np.maximum, ufunc_kinds=NATIVE - COMPLEX,
     stablehlo=_extremum_stablehlo("stablehlo.maximum", "GT"),
-    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "gt"),
-         lambda y_dot, z, x, y: _choose(y_dot, y, x, "gt")),
+    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "ge"),
+         lambda y_dot, z, x, y: _choose(y_dot, y, x, "ge")),
     cost=costs.arithmetic,
 )  # fmt: skip
 
@@ -479,8 +480,8 @@ min_p: Primitive = binary(
     "min", ANY, numpy=_extremum_numpy(np.minimum, np.less),
     ufunc=np.minimum, ufunc_kinds=NATIVE - COMPLEX,
     stablehlo=_extremum_stablehlo("stablehlo.minimum", "LT"),
-    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "lt"),
-         lambda y_dot, z, x, y: _choose(y_dot, y, x, "lt")),
+    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "le"),
+         lambda y_dot, z, x, y: _choose(y_dot, y, x, "le")),
     cost=costs.arithmetic,
 )  # fmt: skip
 
