@@ -21,6 +21,9 @@ def load(name: str, *, devices: int = 1) -> Any:
         return _autograd()
     if name == "torch":
         return _torch()
+    if name == "numba":
+        importlib.import_module("numba")
+        return SimpleNamespace(name="numba", compiles=True, wait=lambda x: x)
     if devices > 1 and name == "jax":
         os.environ["XLA_FLAGS"] = XLA_FLAG.format(devices)
     if devices > 1 and name == "xstack":

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.runner import GROUPS, TARGETS, GroupResult, geometric_mean
 
-PEERS = ("jax", "numpy", "autograd", "torch")
+PEERS = ("jax", "numpy", "numba", "autograd", "torch")
 ALLOWED_LOSS = 1.15
 
 

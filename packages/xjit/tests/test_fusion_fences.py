@@ -96,3 +96,45 @@ def test_loops_have_no_fences_even_where_a_function_has_them_outside():
 def test_other_platforms_have_no_fences():
     program = jit(_chain(STEPS["log_softmax"], 20)).trace(X).lower(lowering_platforms=("cuda",))
     assert "@fence" not in program.as_text()
+
+
+def _limited(x):
+    r = x[1:] - x[:-1]
+    ratio = xnp.minimum(r * r, 2.0) / (1.0 + xnp.abs(r))
+    return ratio * (x[1:] + x[:-1]) + xnp.maximum(0.0, xnp.minimum(2.0, 2.0 * ratio)) * r
+
+
+def _divergence(x):
+    flux = _limited(x)
+    return x + xnp.pad(flux, (0, 1)) - xnp.pad(flux, (1, 0))
+
+
+FIELD = np.linspace(0.1, 2.0, 5000, dtype=np.float32) ** 2
+
+
+def test_what_one_kernel_reads_at_several_places_is_computed_once():
+    assert _fences(_divergence, FIELD) == 1
+    assert _fences(lambda x: _divergence(_divergence(x)), FIELD) == 2
+    np.testing.assert_allclose(
+        jit(lambda x: _divergence(_divergence(x)))(FIELD), _divergence(_divergence(FIELD)),
+        rtol=1e-5,  # roundings of float32, those of sums that cancel by up to 10
+    )  # fmt: skip
+
+
+def test_shifts_of_what_is_in_memory_or_costs_little_need_no_fence():
+    def stencil(x):
+        return x[1:-1] * 0.5 + 0.25 * (x[:-2] + x[2:])
+
+    def rolled(x):
+        for _ in range(30):
+            x = x * 1.5 + 0.5
+        return xnp.roll(x, 1)
+
+    def laplacians(x):
+        for _ in range(30):
+            x = xnp.sum(x) + stencil(x)
+        return x
+
+    assert _fences(rolled, FIELD) == 0
+    assert _fences(laplacians, FIELD) <= 15  # not after each
+    assert _fences(lambda x: _divergence(x[:500]), FIELD) == 0  # a call costs more

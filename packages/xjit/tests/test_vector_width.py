@@ -40,6 +40,18 @@ def test_programs_that_compute_have_wide_registers_and_copies_have_not(wide_regi
     assert _options(xnp.exp, x, options={"a": 1}) == {"a": 1, **WIDE}
 
 
+def test_long_polynomials_have_wide_registers_and_short_ones_have_not(wide_registers):
+    def polynomial(x, degree):
+        y = x
+        for k in range(degree):
+            y = y * x + float(k)
+        return y
+
+    x = xnp.ones(5000)
+    assert _options(lambda x: polynomial(x, 40), x) == WIDE
+    assert _options(lambda x: polynomial(x, 10), x) is None
+
+
 def test_settings_of_users_and_other_platforms_go_before(wide_registers, monkeypatch):
     x, narrow = xnp.ones(5000), {"xla_cpu_prefer_vector_width": 256}
     assert _options(xnp.exp, x, options=narrow) == narrow

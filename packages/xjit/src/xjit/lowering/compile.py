@@ -765,8 +765,13 @@ _GAINS_FROM_WIDTH = re.compile(
 _FAILS_WITH_WIDTH = re.compile(r"\b(?:stablehlo\.atan2|chlo\.atan)\b")
 
 
+_MANY_PRODUCTS = 32  # in fewer, memory is what takes the time
+
+
 def _gains_from_width(text: str) -> bool:
-    if not gateway.has_wide_registers() or not _GAINS_FROM_WIDTH.search(text):
+    if not gateway.has_wide_registers():
+        return False
+    if text.count("stablehlo.multiply") < _MANY_PRODUCTS and not _GAINS_FROM_WIDTH.search(text):
         return False
     return not (gateway.HAS_WRONG_WIDE_ATAN and _FAILS_WITH_WIDTH.search(text))
 

@@ -10,6 +10,14 @@ three kernels of each step above compute all steps before it again: 35, 236 and 
 for 1, 4 and 16 steps. A value that several kernels read, and that many operations lead to since the
 last value in memory, is returned by a function that XLA does not inline, so that it is in memory,
 too. Subject upstream: fusion with duplication in the CPU compiler; no issue is known.
+
+One kernel computes a value again for each place that it reads:
+
+    flux = limited(x[1:], x[:-1])
+    y = pad(flux, (0, 1)) - pad(flux, (1, 0))
+
+Fluxes of fluxes are computed four times an element, and so on. Such a value has a fence where the
+work that the places repeat is more than a copy takes.
 """
 
 from __future__ import annotations
@@ -31,6 +39,14 @@ _LARGE: Final = 1 << 18  # elements
 _IN_MEMORY: Final = 1
 _BITS: Final = 256  # many times `_LEAST_WORK_OF_LARGE`: hardly two of so few equations share a bit
 
+# Of what one kernel reads at several places: operations that are repeated for each element, times
+# the places beyond the first, and elements.
+_LEAST_REPEATED: Final = 16
+_LEAST_ELEMENTS: Final = 1024
+_WORK_OF_COSTLY: Final = 4
+_NOT_MOVED: Final = frozenset([0])
+_SHIFTS: Final = frozenset({"dynamic_slice", "pad", "rev", "slice"})
+
 # Primitives that XLA does not compute again for several readers.
 _COSTLY: Final = frozenset({
     "atan2", "cbrt", "cos", "div", "erf", "exp", "expm1", "log", "log1p", "logistic", "pow", "rem",
@@ -46,17 +62,22 @@ _MOVES: Final = frozenset({
 
 def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
     """Return the equations whose results are to be computed once for all kernels that read them."""
-    if len(jaxpr.eqns) <= _LEAST_WORK:
+    if len(jaxpr.eqns) <= _LEAST_REPEATED // 2:
         return frozenset()
     is_fused = _FusedPrimitives()
     fused = [is_fused[eqn.primitive] for eqn in jaxpr.eqns]
+    repeated = _read_at_several_places(jaxpr, fused)
     if sum(fused) <= _LEAST_WORK:
-        return frozenset()
+        return repeated
     shared = _read_by_several_kernels(jaxpr, fused)
-    return frozenset(_results_of_much_work(jaxpr, fused, shared) if shared else ())
+    if shared:
+        repeated |= frozenset(_results_of_much_work(jaxpr, fused, shared, repeated))
+    return repeated
 
 
-def _results_of_much_work(jaxpr: Jaxpr, fused: list[bool], shared: set[Any]) -> list[Equation]:
+def _results_of_much_work(
+    jaxpr: Jaxpr, fused: list[bool], shared: set[Any], fenced: frozenset[Equation]
+) -> list[Equation]:
     found = []
     # The equations that lead to a variable since the last values in memory, as bits, after one that
     # says that there are such values: what depends on constants alone XLA computes.
@@ -71,7 +92,9 @@ def _results_of_much_work(jaxpr: Jaxpr, fused: list[bool], shared: set[Any]) -> 
         if fused[i]:
             out = eqn.outputs[0]
             work |= 2 << i % _BITS
-            if out in shared:
+            if eqn in fenced:
+                work = _IN_MEMORY
+            elif out in shared:
                 if eqn.primitive.name in _COSTLY:
                     work = _IN_MEMORY
                 elif work.bit_count() > _least_work(out):
@@ -82,6 +105,65 @@ def _results_of_much_work(jaxpr: Jaxpr, fused: list[bool], shared: set[Any]) -> 
             for out in eqn.outputs:
                 sources[out] = _IN_MEMORY
     return found
+
+
+def _read_at_several_places(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
+    """Return the equations whose results one kernel computes for several places that it reads."""
+    if sum(eqn.primitive.name in _SHIFTS for eqn in jaxpr.eqns) < 2:
+        return frozenset()
+    places, found = _places_of_reads(jaxpr, fused), set()
+    # the operations that lead to each variable since the last values in memory, as bits
+    work: dict[Any, int] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        if not fused[i]:
+            continue
+        name, out, lead = eqn.primitive.name, eqn.outputs[0], 0
+        for x in eqn.inputs:
+            if x in work:
+                lead |= work[x]
+        if name not in _MOVES:
+            bits = (1 << _WORK_OF_COSTLY) - 1 if name in _COSTLY else 1
+            lead |= bits << i * _WORK_OF_COSTLY % (_WORK_OF_COSTLY * _BITS)
+        repeated = lead.bit_count() * (places.get(out, 1) - 1)
+        if repeated >= _LEAST_REPEATED and _may_be_fenced(out):
+            found.add(eqn)
+            lead = 0
+        work[out] = lead
+    return frozenset(found)
+
+
+def _places_of_reads(jaxpr: Jaxpr, fused: list[bool]) -> dict[Any, int]:
+    """Return at how many places variables are read that are read at more than one.
+
+    A place is the first operation that moves elements on the way to a kernel, or none. Of those
+    with the same places one after the other, the last one counts. A concatenation reads one
+    operand for each element, so slices in it are no places of their own.
+    """
+    at: dict[Any, frozenset[int]] = {v: _NOT_MOVED for v in jaxpr.outvars if type(v) is not Literal}
+    most: dict[Any, int] = {}
+    joined: set[Any] = set()
+    found = {}
+    for i in range(len(jaxpr.eqns) - 1, -1, -1):
+        eqn, here = jaxpr.eqns[i], _NOT_MOVED
+        if fused[i]:
+            out, name = eqn.outputs[0], eqn.primitive.name
+            here = at.get(out, _NOT_MOVED)
+            if len(here) > max(1, most.get(out, 0)):
+                found[out] = len(here)
+            if name == "concatenate":
+                joined.update(v for v in eqn.inputs if type(v) is not Literal)
+            if name in _SHIFTS and not (name != "pad" and out in joined):
+                here = frozenset([i + 1])
+        for x in eqn.inputs:
+            if type(x) is not Literal:
+                at[x] = at.get(x, here) | here
+                most[x] = max(most.get(x, 0), len(here))
+    return found
+
+
+def _may_be_fenced(v: Var) -> bool:
+    size = v.aval.size
+    return type(size) is int and size >= _LEAST_ELEMENTS
 
 
 class _FusedPrimitives(dict[Primitive, bool]):
