@@ -255,7 +255,8 @@ def main() -> int:
         found = sorted([f for f in found if f["name"] != name] + [result], key=lambda f: f["name"])
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     chosen = [f for f in found if f["name"] in arguments.names] if arguments.names else found
-    print(table(chosen))
+    if chosen:
+        print(table(chosen))
     return status
 
 

@@ -59,9 +59,12 @@ print(f"{len(blob):,} bytes, weights included")
 # .. literalinclude:: /examples/server.py
 #    :caption: server.py, all of it
 #
-# It runs in a process of its own, and says which port it got.
+# It runs in a process of its own, and says which port it got. In a notebook,
+# put :download:`server.py </examples/server.py>` into the notebook's folder first.
 
 here = Path(__file__).parent if "__file__" in globals() else Path.cwd()
+if not (here / "server.py").exists():
+    raise FileNotFoundError(f"server.py, which the page shows, is not in {here}")
 stored = Path(tempfile.mkdtemp()) / "model.bin"
 stored.write_bytes(blob)
 server = subprocess.Popen(

@@ -156,7 +156,7 @@ def test_calls_with_wrong_arguments_name_the_users_function():
     (xnp, "random", "there is xstack.random"), (xstack, "tensor", "xstack.numpy.array(...)"),
     (random, "seed", "key = xstack.random.key(0)"), (nn, "Linear", "coming_from_pytorch.md"),
     (xnp, "cat", "xstack.numpy.concatenate"), (xstack, "no_grad", "nothing to do"),
-    (lax, "sum", "there is xstack.numpy.sum"),
+    (lax, "sum", "there is xstack.numpy.sum"), (xstack, "save", "xpar.checkpoints.save"),
 ])  # fmt: skip
 def test_a_name_of_other_libraries_or_of_another_module_is_told_so(module, name, hint):
     found = message_of(AttributeError, lambda: getattr(module, name))

@@ -20,6 +20,10 @@ _OF_PYTORCH = "see docs/explain/coming_from_pytorch.md"
 _KEYS = "there is no hidden state: key = xstack.random.key(0), and a new key for each draw"
 _GRADIENTS = "derivatives are of functions: xstack.grad(loss)(params)"
 _OPTIMIZERS = "an optimizer is a function of (params, gradients, state): " + _OF_PYTORCH
+_TREES = (
+    "trees of arrays: xpar.checkpoints.save(directory, step, tree) and restore(directory, tree); "
+    "one array: xstack.numpy.save(file, x) and xstack.numpy.load(file)"
+)
 _MODULES = "a layer is a function of (params, x): " + _OF_PYTORCH
 
 # A word -> how to say it here.
@@ -57,7 +61,9 @@ _HERE = {
     "F": "the functions are in xstack.nn itself: xstack.nn.relu(x)",
     "CrossEntropyLoss": "-(xstack.nn.log_softmax(x) * one_hot).sum(-1).mean()",
     "cross_entropy": "-(xstack.nn.log_softmax(x) * one_hot).sum(-1).mean()",
-    "utils": _OF_PYTORCH, "DataLoader": "batches are arrays: " + _OF_PYTORCH,
+    "save": _TREES, "load": _TREES, "checkpoints": _TREES, "state_dict": _TREES,
+    "load_state_dict": _TREES, "utils": _OF_PYTORCH,
+    "DataLoader": "batches are arrays: " + _OF_PYTORCH,
     "device": "xstack.devices()[0], and xstack.device_put(x, device)",
     "print": "xstack.debug.print('x = {}', x), also in compiled functions",
 }  # fmt: skip
