@@ -10,6 +10,7 @@ import pytest
 
 import xstack
 import xstack.numpy
+from tests.nets.mesh_programs import ALIKE, INTERNALS, PROGRAMS, are_alike, seen as programs_seen
 from tests.nets.mesh_statements import CAUSES, DIFFERENT, MENDED, STATEMENTS
 from tests.nets.test_coming_from_jax import seen
 
@@ -60,3 +61,29 @@ def test_the_page_has_the_figures_of_the_table():
     share = 100 * same / behaviour
     assert f"{same} of {behaviour:,}, {share:.1f}%" in re.sub(r"\s+", " ", text)
     assert share >= SHARE
+
+
+@pytest.mark.sampled(every=20, per="section")
+@pytest.mark.parametrize(
+    ("section", "source"),
+    [(section, source) for section, sources in PROGRAMS.items() for source in sources],
+)
+def test_a_program_compares_as_its_section_says(section, source):
+    jax = pytest.importorskip("jax", "0.12")
+    for name in ("layout", "multihost_utils"):
+        pytest.importorskip(f"jax.experimental.{name}")
+    theirs, ours = programs_seen(source, jax), programs_seen(source, xstack)
+    assert are_alike(theirs, ours) == (section == ALIKE), (theirs, ours)
+
+
+def test_the_page_has_the_figures_of_the_programs():
+    text = PAGE.read_text(encoding="utf-8")
+    assert len(PROGRAMS) == 6
+    count = sum(map(len, PROGRAMS.values()))
+    assert len({source for sources in PROGRAMS.values() for source in sources}) == count
+    same, behaviour = len(PROGRAMS[ALIKE]), count - len(PROGRAMS[INTERNALS])
+    share = 100 * same / behaviour
+    assert f"{same} of {behaviour}, {share:.1f}%" in text and f"{count} programs" in text
+    assert share > SHARE
+    for section, sources in PROGRAMS.items():
+        assert section == ALIKE or f"{section} ({len(sources)})" in text, section

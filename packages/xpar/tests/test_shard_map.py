@@ -421,3 +421,36 @@ def test_a_value_that_is_the_same_for_all_is_no_part_of_a_sum():
     np.testing.assert_array_equal(twice, 4 * EIGHT)
     varying = shard_map(lambda x: x * axis_index("y"), **options)(EIGHT)
     np.testing.assert_array_equal(varying, EIGHT)
+
+
+@pytest.mark.parametrize("collective", [
+    lambda x, names: psum(x, names), lambda x, names: pmax(x, names),
+    lambda x, names: all_gather(x, names), lambda x, names: psum_scatter(x, names),
+    lambda x, names: all_to_all(x, names, 0, 0), lambda x, names: axis_index(names),
+    lambda x, names: ppermute(x, names, [(0, 1)]), lambda x, names: axis_size(names),
+    lambda x, names: pcast(x, names, to="varying"),
+])  # fmt: skip
+@pytest.mark.parametrize("mapped", ["shard_map", "vmap"])
+def test_a_collective_names_each_axis_once(collective, mapped):
+    def member(x):
+        return collective(x, ("x", "x"))
+
+    if mapped == "vmap":
+        f = vmap(member, axis_name="x")
+    else:
+        f = shard_map(member, mesh=make_mesh((2,), ("x",)), in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(ValueError, match="an axis name occurs twice"):
+        f(np.ones((2, 2), np.float32))
+
+
+def test_what_is_no_mesh_is_refused_by_its_type():
+    with pytest.raises(TypeError, match="mesh= is a mesh"):
+        shard_map(lambda x: x, mesh=3, in_specs=P("x"), out_specs=P("x"))(np.ones(4))
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_a_description_that_does_not_divide_is_refused_where_it_is_lowered(kind):
+    mesh = make_mesh((4,), ("x",), axis_types=(kind,))
+    described = ShapeDtypeStruct((6,), "float32", sharding=NamedSharding(mesh, P("x")))
+    with pytest.raises(ValueError, match="does not divide evenly"):
+        jit(lambda x: x * 2).lower(described)

@@ -941,7 +941,12 @@ class _ShardMapCalls(Calls):
         """Return the mesh of a call, with devices where they are known."""
         requested, known = self.options["mesh"], meshes.current_mesh.value
         found = known or current_abstract_mesh.value if requested is None else requested
-        if not isinstance(found, Mesh | AbstractMesh):
+        if found is not None and not isinstance(found, Mesh | AbstractMesh):
+            raise TypeError(message(
+                f"shard_map({self.name})", "mesh= is a mesh.", got=repr(found),
+                expected="a Mesh or an AbstractMesh",
+            ))  # fmt: skip
+        if found is None:
             raise ValueError(message(
                 f"shard_map({self.name})", "there is no mesh of devices.", got=repr(found),
                 hint="give mesh=, or call it inside `with set_mesh(mesh):`",

@@ -304,10 +304,15 @@ axis_aliases: config.Option[tuple[tuple[Any, tuple[Any, ...]], ...]] = config.de
 def axis_names(axis_name: Any) -> tuple[Any, ...]:
     """Return one name, or a tuple or list of names, as a tuple of the axes that they stand for."""
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
-    if not axis_aliases.value:
-        return names
-    members = dict(axis_aliases.value)
-    return tuple([part for name in names for part in members.get(name, (name,))])
+    if axis_aliases.value:
+        members = dict(axis_aliases.value)
+        names = tuple([part for name in names for part in members.get(name, (name,))])
+    if len(names) > 1 and len(set(names)) < len(names):
+        raise ValueError(message(
+            "collective", "an axis name occurs twice.", got=repr(axis_name),
+            expected="each axis once: members are counted along all of them together",
+        ))  # fmt: skip
+    return names
 
 
 def total_size(names: Sequence[Any], operation: str = "collective") -> int:

@@ -363,6 +363,8 @@ def _spread_sharding(leaf: Any) -> Any:
     else:
         found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
         found = resolve(found, "lower")
+        if isinstance(leaf, ShapeDtypeStruct) and isinstance(found, NamedSharding):
+            found.check_shape(leaf.shape, "lower")
     return found if isinstance(found, NamedSharding | TiledSharding) else None
 
 

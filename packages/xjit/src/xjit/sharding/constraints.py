@@ -178,11 +178,12 @@ def check_sharding(x: Array, sharding: Sharding, operation: str) -> None:
     """Raise where a value cannot lie so."""
     _check_no_member(sharding, operation)
     is_traced = isinstance(x, xprim.Tracer) or state.trace is not EAGER
-    if is_traced and not isinstance(sharding, TiledSharding):
+    in_type = isinstance(sharding, NamedSharding) and bool(sharding.mesh.explicit_axes)
+    if is_traced and not in_type and not isinstance(sharding, TiledSharding):
         sharding.check_rank(x.shape, operation)  # the compiler fills up what does not divide
     else:
         sharding.check_shape(x.shape, operation)
-        if isinstance(sharding, NamedSharding):
+        if isinstance(sharding, NamedSharding) and not is_traced:
             check_same_axes(operation, sharding.mesh, x.sharding)
 
 
