@@ -107,6 +107,19 @@ REUSED = {
         xnp.arange(3), random.split(k, 3)
     ),
     "two switches of a batch": lambda k: vmap(two_switches)(xnp.arange(3), random.split(k, 3)),
+    "two samplers of a batch": lambda k: vmap(lambda k: random.normal(k) + random.uniform(k))(
+        random.split(k, 3)
+    ),
+    "two batches": lambda k: (lambda ks: vmap(random.normal)(ks) + vmap(random.uniform)(ks))(
+        random.split(k, 3)
+    ),
+    "two batches of batches": lambda k: (
+        lambda ks: (vmap(vmap(random.normal))(ks), vmap(vmap(random.bits))(ks))
+    )(random.split(k, (2, 3))),
+    "a gradient and a batch": lambda k: (
+        lambda ks: (vmap(grad(lambda w, k: w * random.normal(k)))(xnp.ones(3), ks),
+                    vmap(random.normal)(ks))
+    )(random.split(k, 3)),
     "after a rule that draws again": lambda k: grad(
         lambda w: (scaled(w, k) + random.normal(k)).sum()
     )(xnp.ones(3)),
@@ -152,6 +165,19 @@ FINE = {
         lambda c, _: (c + random.normal(k), None), 0.0, None, length=1
     ),
     "examples with keys": lambda k: vmap(random.normal)(random.split(k, 3)),
+    "parts of the keys": lambda k: (
+        lambda ks: (vmap(random.normal)(ks[:2]), vmap(random.normal)(ks[2:]))
+    )(random.split(k, 3)),
+    "clones of a batch": lambda k: (
+        lambda ks: (vmap(lambda k: random.normal(random.clone(k)))(ks), vmap(random.normal)(ks))
+    )(random.split(k, 3)),
+    "numbers folded into a batch": lambda k: (
+        lambda ks: [vmap(lambda k, i=i: random.normal(random.fold_in(k, i)))(ks) for i in (0, 1)]
+    )(random.split(k, 3)),
+    "subkeys of a batch": lambda k: vmap(lambda k: [random.normal(q) for q in random.split(k)])(
+        random.split(k, 3)
+    ),
+    "examples in chunks": lambda k: vmap(random.normal, chunk_size=2)(random.split(k, 5)),
     "what a backward pass computes again": lambda k: grad(checkpoint(noisy))(xnp.ones(3), k),
     "layers that are computed again": lambda k: grad(noisy_layers)(xnp.ones(3), k),
     "a second derivative of them": lambda k: grad(

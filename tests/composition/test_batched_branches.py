@@ -147,7 +147,9 @@ def _heavy(count: int, batching: Any = None) -> Any:
 
 def test_a_warning_where_all_branches_run_and_few_are_needed() -> None:
     index, xs = np.zeros(500, np.int32), np.ones((500, 100), np.float32)
-    with pytest.warns(UserWarning, match=r"all 8 branches run.*\n.*batching='partition'") as caught:
+    with pytest.warns(
+        UserWarning, match=r"switch: .* all 8 branches run.*\n.*batching='partition'"
+    ) as caught:
         make_jaxpr(_heavy(8))(index, xs)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():

@@ -76,6 +76,11 @@ class BatchTracer(Tracer):
         """The axis of the batch: its size, and its name where it has one."""
         return self._trace.axis
 
+    def stored(self) -> Array | None:
+        """Return the array of all examples where that is known."""
+        value = self.value
+        return value.stored() if isinstance(value, Tracer) else value
+
     def origin(self) -> str:
         """Say where the batched value comes from."""
         return getattr(self.value, "origin", str)()

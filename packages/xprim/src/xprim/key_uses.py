@@ -90,7 +90,7 @@ def note_use(key: Any, operation: str) -> None:
             return
         trace = trace.parent
     if isinstance(key, Tracer):
-        key = key.concrete()
+        key = key.stored()
     if type(key) is ConcreteArray:
         _note(key, operation, capture(3))
 

@@ -125,6 +125,10 @@ class Tracer(Array):
         """Return the concrete array that this tracer carries along, or None."""
         return None
 
+    def stored(self) -> Array | None:
+        """Return the concrete array that this value, or a batch of it, is stored in, or None."""
+        return self.concrete()
+
     def seen(self) -> Array | None:
         """Return the concrete array that this tracer stands for, to a user who looks, or None.
 

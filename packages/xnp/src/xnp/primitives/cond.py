@@ -704,7 +704,7 @@ def _warn_of_cheaper_ways(axis: BatchAxis, operands: Sequence[Any], branches: Br
 
     The estimate takes the branches for equally likely. All of them cost the sum of their
     operations for each example, blocks of one branch the mean, and at most one block for each
-    branch but the last the sum.
+    branch but the last the sum. With fewer than five branches nothing is twice as fast.
     """
     size: Any = axis.size
     if not isinstance(size, int):  # a symbolic dimension
@@ -722,7 +722,7 @@ def _warn_of_cheaper_ways(axis: BatchAxis, operands: Sequence[Any], branches: Br
     if size * total > 2 * partition and source is not None:
         ratio = size * total / partition
         warnings.warn_explicit(message(
-            "cond", f"vmap maps over the predicate, so all {count} branches run for each example.",
+            "switch", f"vmap maps over the index, so all {count} branches run for each example.",
             hint=f"batching='partition' runs those that are taken, about {ratio:.1f} times as fast "
             "if they are equally likely; batching='select' says that all are to run",
         ), UserWarning, *describe_full(source)[:2])  # fmt: skip
