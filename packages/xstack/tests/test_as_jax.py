@@ -136,12 +136,15 @@ def test_the_environment_variable_decides_for_a_process(value, replaced):
     ("variable", "there"), [({}, "allow"), ({"XSTACK_INDEX_CHECKS": "raise"}, "raise")]
 )
 def test_options_have_the_defaults_of_jax_from_import_to_uninstall(variable, there):
-    program = "from xstack import as_jax, config; as_jax.install(); show = lambda: print("
-    program += "config.explicit_x64_dtypes.value, config.index_checks.value); show();"
+    program = "import os; os.environ.pop('XSTACK_RETRACES', None);"  # that of our tests
+    program += "from xstack import as_jax, config; as_jax.install(); show = lambda: print("
+    program += "config.explicit_x64_dtypes.value, config.index_checks.value, "
+    program += "config.retraces.value); show();"
     program += "import jax; show(); as_jax.uninstall(); show()"
     result = output("-c", program, **variable)
     before = {"allow": "known"}.get(there, there)
-    assert result.stdout == f"allow {before}\nwarn {there}\nallow {before}\n", result.stderr
+    expected = f"allow {before} warn\nwarn {there} allow\nallow {before} warn\n"
+    assert result.stdout == expected, result.stderr
 
 
 def test_pytest_installs_it_before_the_conftest_files(tmp_path):

@@ -54,9 +54,9 @@ def install() -> None:
     """Let `import jax` find `xstack` from now on, in this process.
 
     Programs written for JAX expect what its options are by default: `import jax` sets
-    `explicit_x64_dtypes` to "warn", `index_checks` and `discrete_derivatives` to "allow" and
-    `debug_key_reuse` to False, and the environment variables `JAX_...` count as `XSTACK_...` where
-    these are not set.
+    `explicit_x64_dtypes` to "warn", `index_checks`, `discrete_derivatives` and `retraces` to
+    "allow" and `debug_key_reuse` to False, and the environment variables `JAX_...` count as
+    `XSTACK_...` where these are not set.
 
     Raises:
       ImportError: when JAX itself was imported before.
@@ -117,7 +117,7 @@ def pytest_addoption(parser: object) -> None:
 # index beyond the last one rely on the second.
 _VALUES_IN_JAX: dict[str, Any] = {
     "explicit_x64_dtypes": "warn", "index_checks": "allow", "debug_key_reuse": False,
-    "discrete_derivatives": "allow",
+    "discrete_derivatives": "allow", "retraces": "allow",
 }  # fmt: skip
 # What those options were before `import jax`, for `uninstall`.
 _values_before: dict[str, Any] = {}
