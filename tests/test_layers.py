@@ -354,3 +354,11 @@ def test_import_cycles_are_those_of_imports_that_run():
     assert [sorted(cycle) for cycle in code_metrics.import_cycles(sources)] == [
         ["p.a", "p.b", "p.c"]
     ]
+
+
+def test_every_transformation_of_another_package_is_there():
+    """`optional_transforms.find` takes a name that is not there for an older version."""
+    from xprim import optional_transforms
+
+    for name in optional_transforms._MODULE_BY_NAME:
+        assert callable(optional_transforms.find(name)), name

@@ -321,3 +321,12 @@ def test_a_symbolic_zero_of_another_shape_is_refused():
     swapped.defvjp(fwd, lambda _, cts: (cts[1], cts[0]), symbolic_zeros=True)
     with pytest.raises(ShapeError, match="swapped returned a zero of another shape"):
         grad(lambda x, y: total(swapped(x, y)[0]), 1)(np.ones(2, "f4"), np.ones(3, "f4"))
+
+
+def test_forward_mode_beside_an_older_xad_says_what_is_missing(monkeypatch):
+    f = custom_vjp(lambda x: mul(x, x))
+    f.defvjp(lambda x: (mul(x, x), x), lambda x, ct: (mul(ct, add(x, x)),))
+    assert float(jvp(f, (3.0,), (1.0,))[1]) == 6.0
+    monkeypatch.delattr("xad.transpose.transpose_on_tape")
+    with pytest.raises(UndefinedRuleError, match=r"no forward mode\.\n.*xstack-xad 0\.2\.1"):
+        jvp(f, (3.0,), (1.0,))

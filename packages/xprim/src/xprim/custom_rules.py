@@ -408,10 +408,16 @@ def _push(*operands: Any, bwd: Any, num_residuals: int, out_avals: Any) -> Seque
     """Return the tangents of results, from residuals and tangents of primals, by transposing `bwd`.
 
     Raises:
-      UndefinedRuleError: `bwd` is not linear in the cotangents, or a step of it has no transpose.
+      UndefinedRuleError: `bwd` is not linear in the cotangents, or a step of it has no transpose;
+        or xad is older than this package.
     """
     residuals, dots = operands[:num_residuals], operands[num_residuals:]
-    transpose: Any = find("transpose_on_tape")
+    transpose = find("transpose_on_tape")
+    if transpose is None:
+        raise UndefinedRuleError(message(
+            "custom_vjp", "beside this version of xad it has no forward mode.",
+            hint="a custom_jvp rule serves both modes, and so does custom_vjp by xstack-xad 0.2.1",
+        ))  # fmt: skip
     try:
         pull = transpose(lambda *cts: bwd(residuals, cts), out_avals)
         pushed: Sequence[Any] = pull(dots)

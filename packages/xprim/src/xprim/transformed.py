@@ -290,13 +290,14 @@ _MODULE_BY_NAME = {
 def find(name: str) -> Callable[..., Any] | None:
     """Return the function of that name, importing its package; None when it is not installed.
 
-    A package that is missing is looked for at each call: a notebook may install it later.
+    None, too, for an older version of the package that has no such function. A package that is
+    missing is looked for at each call: a notebook may install it later.
     """
     module = _MODULE_BY_NAME[name]
     imported = sys.modules.get(module)
     if imported is None and importlib.util.find_spec(module) is None:
         return None
-    found: Callable[..., Any] = getattr(imported or import_by_name(module), name)
+    found: Callable[..., Any] | None = getattr(imported or import_by_name(module), name, None)
     return found
 
 
