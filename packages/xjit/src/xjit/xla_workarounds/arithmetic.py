@@ -12,6 +12,8 @@ ones, and the dividend as the remainder.
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -214,9 +216,12 @@ interior = {zeros} : ({one}, tensor<{element}>) -> {two}
 # The greatest of 10,000 numbers and a NaN is a number (jaxlib 0.10.2 to 0.12.0.1; `jit(jnp.max)` of
 # JAX alike; subject upstream: reductions by YNNPACK; no issue is known). Around it NaN is selected
 # where an element is NaN. Sums keep NaN: where the sum of all is not NaN, no element is compared.
+# Small windows side by side are the extremes of slices, which keep NaN and are a part of one kernel
+# where all of that is six.
 
 _LOSES_NAN = frozenset([dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16])
 _LEAST_OF_YNNPACK = 4096
+_MOST_OF_A_TILE, _MOST_OF_A_ROW = 16, 8  # sixteen elements of a row take XLA longer so
 
 # By the name of the primitive: the one that says whether any of the same elements holds.
 _ANY = {
@@ -243,10 +248,13 @@ def write_extremes(
       avals_out: the type of the result.
       **params: of the primitive.
     """
-    results = rule(b, operands, avals_in, avals_out, **params)
     (x,), (aval,), (out,) = operands, avals_in, avals_out
     is_small = type(aval.size) is int and aval.size < _LEAST_OF_YNNPACK
-    if is_small or aval.dtype not in _LOSES_NAN or _has_overlaps(out, params):
+    is_exact = is_small or aval.dtype not in _LOSES_NAN or _has_overlaps(out, params)
+    if not is_exact and not b.is_split and _are_tiles(aval, params):
+        return _write_extremes_of_tiles(name, b, x, aval, out, params["window_dimensions"])
+    results = rule(b, operands, avals_in, avals_out, **params)
+    if is_exact:
         return results
     rule_of_any = get_primitive(_ANY[name]).rules["stablehlo"]
     flag = shaped_array((), dtypes.bool_)
@@ -280,6 +288,41 @@ def _has_overlaps(out: ShapedArray, params: Mapping[str, Any]) -> bool:
         return False
     windows = zip(params["window_dimensions"], params["window_strides"], out.shape, strict=True)
     return any(size > 1 and size != step and n != 1 for size, step, n in windows)
+
+
+def _are_tiles(aval: ShapedArray, params: Mapping[str, Any]) -> bool:
+    """Return whether small windows cover an operand, each element once."""
+    if "window_dimensions" not in params or type(aval.size) is not int:
+        return False
+    window, steps = tuple(params["window_dimensions"]), tuple(params["window_strides"])
+    dilations = {*params["base_dilation"], *params["window_dilation"]}
+    if window != steps or dilations != {1} or any(map(any, params["padding"])):
+        return False
+    is_covered = all(n % w == 0 for n, w in zip(aval.shape, window, strict=True))
+    is_small = 1 < math.prod(window) <= _MOST_OF_A_TILE and window[-1] <= _MOST_OF_A_ROW
+    return is_covered and is_small
+
+
+def _write_extremes_of_tiles(
+    name: str, b: Builder, x: str, aval: ShapedArray, out: ShapedArray, window: Sequence[int]
+) -> Names:
+    """Write the extreme of the first elements of all windows, the second ones, and so on."""
+    op = "stablehlo.maximum" if name.endswith("max") else "stablehlo.minimum"
+    limits, strides = [", ".join(map(str, sizes)) for sizes in (aval.shape, window)]
+
+    def extremes(inner: Builder, names: Names) -> Names:
+        found: Names = []
+        for offset in itertools.product(*map(range, window)):
+            own = inner.op(
+                "stablehlo.slice", names, [aval], [out],
+                f"start_indices = array<i64: {', '.join(map(str, offset))}>, "
+                f"limit_indices = array<i64: {limits}>, strides = array<i64: {strides}>",
+            )  # fmt: skip
+            found = inner.op(op, [*found, *own], [out, out], [out]) if found else own
+        return found
+
+    # fused into a sum of the extremes, what computes the operand would not be vectorised
+    return b.outline(extremes, [x], [aval], [out], (op, tuple(window)), "extremes_of_tiles")
 
 
 def _differs(b: Builder, x: str, aval: ShapedArray, truth: ShapedArray) -> str:
