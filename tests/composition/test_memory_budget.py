@@ -8,6 +8,7 @@ import pytest
 import xnp
 from tests.composition.functions import close
 from tests.composition.nestings import TRANSFORMS, nested
+from tests.nets.cells import IN_FULL
 from xad import (
     _memory_budget,
     checkpoint,
@@ -123,6 +124,42 @@ def test_a_measured_budget_is_met_within_5_percent(blocks, budget):
     assert 0.95 * budget <= compiled.memory_analysis().temp_size_in_bytes <= 1.03 * budget
     # the same operations, computed twice in float32
     close(compiled(x, weights), jit(grad(blocks, 1))(x, weights))
+
+
+LAYERS, WIDTH, TOKENS, HEADS = 24, 64, 512, 4
+
+
+def _transformer(weights, x):
+    def layer(x, w):
+        q, k, v = [(x @ w[n]).reshape(TOKENS, HEADS, WIDTH // HEADS) for n in "qkv"]
+        scores = xnp.einsum("thd,shd->hts", q, k) / 4.0
+        shares = xnp.exp(scores - scores.max(-1, keepdims=True))
+        shares = shares / shares.sum(-1, keepdims=True)
+        x = x + xnp.einsum("hts,shd->thd", shares, v).reshape(TOKENS, WIDTH) @ w["o"]
+        x = x / xnp.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+        return x + xnp.tanh(x @ w["up"]) @ w["down"], None
+
+    return (lax.scan(layer, x, weights)[0] ** 2).mean()
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif(not IN_FULL, reason="it compiles for a minute: `nox -s fuzz` runs it")
+@pytest.mark.parametrize("megabytes", [30, 60])
+def test_the_peak_of_a_transformer_of_24_layers_is_within_5_percent_of_the_budget(megabytes):
+    rng = np.random.default_rng(0)
+    shapes = dict.fromkeys("qkvo", (WIDTH, WIDTH))
+    shapes |= {"up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH)}
+    weights = {n: rng.normal(size=(LAYERS, *s)).astype(np.float32) / 8 for n, s in shapes.items()}
+    x = rng.normal(size=(TOKENS, WIDTH)).astype(np.float32)
+    within = checkpoint(_transformer, budget=f"{megabytes}MB", measured=True)
+    compiled = jit(grad(within)).lower(weights, x).compile()
+    peak = compiled.memory_analysis().temp_size_in_bytes
+    assert 0.95e6 * megabytes <= peak <= 1.05e6 * megabytes, peak
+    found, expected = compiled(weights, x), jit(grad(_transformer))(weights, x)
+    for name in shapes:  # float32 through 24 layers, the same operations computed twice
+        np.testing.assert_allclose(
+            found[name], expected[name], rtol=0, atol=1e-3 * float(abs(expected[name]).max())
+        )
 
 
 @pytest.mark.parametrize("parts_of", [
