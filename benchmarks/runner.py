@@ -40,6 +40,7 @@ GROUPS = {
     "parallel_run": (),
     "million_uncompiled": ("numpy",),
     "million_compiled": ("numpy",),
+    "compiled_loops": ("numba",),
     "ocean_kernels": ("numpy", "numba"),
     "linear_algebra": (),
     "gpu_run": (),
@@ -55,7 +56,8 @@ TARGETS = {
     "random_programs": 0.8, "whole_programs": 0.7,
     "dispatch": 1.0, "compiled_run": 1.0, "parallel_run": 1.0,
     "million_uncompiled": 1.0, "million_compiled": 1.0,
-    "ocean_kernels": 1.0, "linear_algebra": 1.0, "gpu_run": 1.0,
+    "compiled_loops": 1.0, "ocean_kernels": 1.0,
+    "linear_algebra": 1.0, "gpu_run": 1.0,
 }  # fmt: skip
 """The geometric mean of the ratios to JAX that each group is to reach."""
 

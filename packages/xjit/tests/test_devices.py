@@ -290,3 +290,27 @@ def test_a_number_of_threads_that_is_none_raises():
     assert "client: XSTACK_NUM_THREADS must be a positive number." in found
     with pytest.raises(TypeError, match="num_threads: the option does not take this value"):
         config.update("num_threads", 0)
+
+
+_FAULTS = """
+    import resource
+    import numpy as np
+    import xnp
+    from xjit import jit
+    x = xnp.asarray(np.ones(320_000, np.float32))
+    f = jit(lambda x: [x * k for k in range(2, 10)])  # 10 MB of results
+    for _ in range(3):
+        [y.block_until_ready() for y in f(x)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        [y.block_until_ready() for y in f(x)]
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 20)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="an allocator's settings")
+def test_memory_of_results_is_used_again_and_settings_of_the_user_hold():
+    kept = float(run_in_new_process(_FAULTS))
+    returned = float(run_in_new_process(_FAULTS, MALLOC_MMAP_THRESHOLD_="100000"))
+    assert returned > 2000  # the 2,500 pages of the results, from the system each time
+    assert kept < returned / 4

@@ -238,6 +238,54 @@ def test_another_process_finds_the_program_on_disk(tmp_path):
     assert second.stdout.split() == ["0", "1"]
 
 
+def test_another_process_reads_pickles_and_exports_of_such_programs(tmp_path):
+    x = RNG.normal(size=LONG).astype("f4")
+    f = jit(lambda v: (xnp.sort(v), xnp.argsort(v), lax.top_k(v, 600)[1]))
+    compiled, exported = f.lower(xnp.asarray(x)).compile(), export.export(f)(xnp.asarray(x))
+    (tmp_path / "compiled").write_bytes(pickle.dumps(compiled))
+    (tmp_path / "exported").write_bytes(exported.serialize())
+    np.save(tmp_path / "x.npy", x)
+    code = f"""
+        import pathlib, pickle, numpy as np, xnp
+        from xjit import export
+        folder = pathlib.Path({str(tmp_path)!r})
+        x = np.load(folder / "x.npy")
+        order = np.argsort(x, kind="stable")
+        largest = np.argsort(-x, kind="stable")[:600]
+        loaded = pickle.loads((folder / "compiled").read_bytes())
+        called = export.deserialize((folder / "exported").read_bytes()).call
+        for program in (loaded, called):
+            for found, expected in zip(program(xnp.asarray(x)), (np.sort(x), order, largest)):
+                np.testing.assert_array_equal(found, expected)
+        print("over")
+    """
+    ended = _run(code, tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, "over\n"), ended.stderr
+
+
+@pytest.mark.fuzz
+def test_a_thousand_threads_run_one_program():
+    x = RNG.normal(size=20_000).astype("f4")
+    f = jit(lambda v: (lax.top_k(v, 600)[1], xnp.sort(v), xnp.arctan2(v, v[::-1])))
+    expected = [np.asarray(y) for y in f(xnp.asarray(x))]
+    wrong = []
+
+    def work():
+        for _ in range(3):
+            found = f(xnp.asarray(x))
+            if not all(map(np.array_equal, found, expected)):
+                wrong.append(threading.get_ident())
+
+    for _ in range(20):
+        threads = [threading.Thread(target=work) for _ in range(50)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+    assert not wrong
+
+
 def test_the_interpreter_ends_only_when_programs_do(tmp_path):
     code = """
         import xnp
