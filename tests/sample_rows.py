@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import xnp.testing.samples
+import xrandom.samplers
 from xjit import devices
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
@@ -20,6 +21,7 @@ from xprim import extended_axes
 from xprim.testing import Sample, Tolerance
 
 AXIS_SIZE = 4
+OWNERS = (xrandom.samplers,)  # imported, as rows of their primitives ask for rules
 
 _ULPS = Tolerance(4e-6, 4e-6, "erf_inv and log of XLA and of NumPy differ by a few ulp")
 
