@@ -509,3 +509,39 @@ def test_a_collective_in_the_branch_of_a_platform_is_reached_by_all():
 
     f = shard_map(member, mesh=make_mesh((2,), ("x",)), in_specs=P("x"), out_specs=P())
     np.testing.assert_array_equal(jit(f)(np.arange(4.0, dtype=np.float32)), [2, 4])
+
+
+# ----------------------------------------------------- results that vary as their own operand does
+
+
+def test_a_barrier_leaves_each_operand_as_it_varies():
+    def member(w, x):
+        held, own = lax.optimization_barrier((w, x))
+        assert (xstack.typeof(held).vma, xstack.typeof(own).vma) == (frozenset(), {"x"})
+        return grad(lambda w: (lax.optimization_barrier((w, x))[0] * x).sum())(held)
+
+    summed = jit(members(member, (P(), P("x")), P()))(W, X)
+    np.testing.assert_allclose(summed, X.reshape(4, 8).sum(0), rtol=1e-5)  # sums of four
+
+
+@pytest.mark.parametrize("staged", [jit, lambda f: f])
+def test_solutions_vary_as_the_equations_do(staged):
+    """From a guess or a right-hand side that all share; beside square roots and quotients."""
+
+    def root(x):
+        return lax.custom_root(
+            lambda v: v * v - x, xnp.ones(8), lambda f, guess: xnp.sqrt(x),
+            lambda g, y: y / g(xnp.ones_like(y)),
+        )  # fmt: skip
+
+    def quotient(x):
+        solution = lax.custom_linear_solve(lambda v: x * v, xnp.ones(8), lambda _, b: b / x,
+                                           lambda _, b: b / x)  # fmt: skip
+        assert xstack.typeof(solution).vma == {"x"}
+        return solution
+
+    x = np.abs(X) + 1
+    for found, expected, slope in [(root, x**0.5, 0.5 * x**-0.5), (quotient, 1 / x, -(x**-2.0))]:
+        f = members(found, P("x"), P("x"))
+        np.testing.assert_allclose(staged(f)(x), expected, rtol=1e-6)
+        np.testing.assert_allclose(staged(grad(lambda x, f=f: f(x).sum()))(x), slope, rtol=1e-5)

@@ -19,6 +19,7 @@ from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed
 from xprim.calls import nonzero, where_true
 from xprim.errors import MissingRuleError, ShapeError, described, message, place_of
 from xprim.kept_programs import Staged
+from xprim.sharded_types import vary
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, find, flat_arrays, paths_of
 from xprim.typing import ArrayLike, PyTree
@@ -71,9 +72,8 @@ def custom_linear_solve(
     """
     for fun in (matvec, solve):
         check_function(fun, "custom_linear_solve")
-    leaves, tree = flat_arrays(b, "custom_linear_solve", "b")
-    system = _System(tree, [x.aval for x in leaves], "custom_linear_solve")
-    forward = system.staged(matvec, "matvec")
+    given, tree = flat_arrays(b, "custom_linear_solve", "b")
+    system, forward, leaves = _stage(matvec, "matvec", tree, given, "custom_linear_solve")
     solver = system.solver(_apply_to(solve, matvec), "solve", has_aux)
     backward, solver_back = forward, solver
     if not symmetric or transpose_solve is not None:
@@ -225,14 +225,33 @@ def custom_root(
     """
     for fun in (f, solve, tangent_solve):
         check_function(fun, "custom_root")
-    leaves, tree = flat_arrays(initial_guess, "custom_root", "initial_guess")
-    _check_inexact(leaves)
-    system = _System(tree, [x.aval for x in leaves], "custom_root")
-    residual = system.staged(f, "f")
+    given, tree = flat_arrays(initial_guess, "custom_root", "initial_guess")
+    _check_inexact(given)
+    system, residual, leaves = _stage(f, "f", tree, given, "custom_root")
     solver = system.solver(_apply_to(solve, f), "solve", has_aux)
     root = _Root(residual, solver, _stage_tangent_solve(system, f, tangent_solve))
     outs = custom_jvp_call_p.bind(*root.captured, *leaves, call=root.call, jvp=root.jvp)
     return xtree.unflatten(solver.out_tree, outs)
+
+
+def _stage(
+    fun: Callable[..., Any], what: str, tree: Any, leaves: Sequence[Any], operation: str
+) -> tuple[_System, Staged, Sequence[Any]]:
+    """Return the system, the program of its equations, and the right-hand side or guess.
+
+    Along the manual axes of a mesh members have equations of their own where `fun` captures values
+    of theirs, and then solutions of their own, also from a guess that they share.
+    """
+    system = _System(tree, [x.aval for x in leaves], operation)
+    found = staged(fun, system.in_tree, system.avals, operation=operation, what=what)
+    axes: frozenset[Any] = frozenset().union(*[a.vma for a in found.out_avals])
+    if not all(axes <= x.aval.vma for x in leaves):
+        mesh = next(a.type_sharding.mesh for a in found.out_avals if a.vma)
+        leaves = tuple([vary(x, axes, mesh) for x in leaves])
+        system = _System(tree, [x.aval for x in leaves], operation)
+        found = staged(fun, system.in_tree, system.avals, operation=operation, what=what)
+    system.check(found, what, False, fun)
+    return system, found, leaves
 
 
 def _check_inexact(guess: Any) -> None:

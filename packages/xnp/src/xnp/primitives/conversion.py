@@ -72,7 +72,7 @@ optimization_barrier_p: Primitive = Primitive(
     transpose=_barrier_transpose,
     batch=lambda axis, operands, dims: (optimization_barrier_p.bind(*operands), tuple(dims)),
     physical=lambda _, *operands: optimization_barrier_p.bind(*operands),
-    sharding=xprim.dimension_names.AS_SAID,
+    sharding=xprim.Sharding(xprim.dimension_names.AS_SAID, varying=lambda *axes: axes),
 )
 
 
