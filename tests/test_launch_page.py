@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.nets.cells import IN_FULL
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "howto" / "launch.md"
 JOBS = DOCS / "tutorials" / "jobs.md"
@@ -197,6 +199,7 @@ def slurm(tmp_path):
 
 
 @pytest.mark.fuzz
+@pytest.mark.skipif(not IN_FULL, reason="it takes most of a minute: `nox -s fuzz` runs it")
 @pytest.mark.skipif(
     os.getuid() != 0 or any(shutil.which(name) is None for name in SLURM),
     reason="Slurm is no dependency, and its daemons are started as root",
@@ -230,6 +233,7 @@ exec {python} train.py
 
 
 @pytest.mark.fuzz
+@pytest.mark.skipif(not IN_FULL, reason="it takes 15 seconds: `nox -s fuzz` runs it")
 @pytest.mark.skipif(
     os.getuid() != 0 or shutil.which("unshare") is None, reason="it needs namespaces"
 )
