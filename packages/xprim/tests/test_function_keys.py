@@ -7,6 +7,8 @@ import math
 import operator
 import os
 import random
+import sys
+import sysconfig
 import time
 import types
 import weakref
@@ -15,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from xprim import Effect, as_array
+from xprim import Effect, as_array, function_keys
 from xprim.function_keys import (
     Identity,
     captured_state,
@@ -383,3 +385,13 @@ def test_the_state_of_an_object_with_many_methods_is_looked_at_in_part():
     value = type("Many", (), methods)()
     state = str(captured_state(lambda: value.method0()))
     assert 100 <= state.count("('function'") <= 200
+
+
+def test_pythons_own_modules_are_found_without_sysconfig():
+    """Python 3.11 raises in `sysconfig` where threads ask it for the first time."""
+    folders = function_keys._standard_folders()
+    base = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}
+    named = [sysconfig.get_path(name, vars=base) for name in ("stdlib", "platstdlib")]
+    assert {os.path.join(folder, "") for folder in named} <= {*folders}
+    for module in (math, operator):
+        assert not hasattr(module, "__file__") or module.__file__.startswith(folders)

@@ -42,7 +42,6 @@ from xprim.static_keys import static_key
 from xprim.transformed import Transformed
 from xtree.errors import shown, with_article
 from xtree.interning import is_hashable, remember
-from xtree.namespaces import late_import
 from xtree.records import Record, has_equality_of_identity
 
 __all__ = [
@@ -52,8 +51,6 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
-sysconfig = late_import("sysconfig", "few programs reach a function of the standard library")
 
 
 # ------------------------------------------------------------------------------------ code reach
@@ -364,9 +361,15 @@ _LIBRARY_FOLDERS = tuple(
 
 @functools.cache
 def _standard_folders() -> tuple[str, ...]:
-    """Return the folders of Python's own modules, which `sysconfig` names."""
-    found = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
-    found.append(os.path.dirname(os.path.abspath(os.__file__)))
+    """Return the folders of Python's own modules: of those in Python, and of those in C.
+
+    `sysconfig` names them, too, but raises where threads ask it for the first time (Python 3.11).
+    """
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    found = [
+        os.path.dirname(os.path.abspath(os.__file__)),
+        os.path.join(sys.base_exec_prefix, sys.platlibdir, version),
+    ]
     return tuple({os.path.join(folder, "") for folder in found})
 
 
