@@ -53,7 +53,7 @@ _COSTLY: Final = frozenset({
     "rsqrt", "sin", "sqrt", "tan", "tanh",
 })  # fmt: skip
 
-# Primitives that are fused with what reads them, beside elementwise ones.
+# Primitives that move elements, and are fused with what reads them, as elementwise ones are.
 _MOVES: Final = frozenset({
     "broadcast_in_dim", "concatenate", "dynamic_slice", "expand_dims", "iota", "pad", "reshape",
     "rev", "slice", "squeeze", "transpose",
@@ -167,10 +167,14 @@ def _may_be_fenced(v: Var) -> bool:
 
 
 class _FusedPrimitives(dict[Primitive, bool]):
-    """Whether XLA fuses what reads it with the result of a primitive, found once for each."""
+    """Whether XLA fuses what reads it with the result of a primitive, found once for each.
+
+    `clamp` is elementwise, too, but its bounds are batched apart.
+    """
 
     def __missing__(self, primitive: Primitive) -> bool:
-        found = primitive.rules["batch"] is ELEMENTWISE or primitive.name in _MOVES
+        name = primitive.name
+        found = primitive.rules["batch"] is ELEMENTWISE or name in _MOVES or name == "clamp"
         self[primitive] = found
         return found
 

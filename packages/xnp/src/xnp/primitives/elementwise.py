@@ -1052,8 +1052,19 @@ def _logistic_numpy(x: Any) -> Any:
 
 
 def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
-    # 1 / (1 + e^-x) has the derivative y (1 - y), where 1 - y is logistic(-x) with all digits
-    return mul(x_dot, mul(y, bind("logistic", neg(x))))
+    return mul(x_dot, mul(y, _logistic_rest(y, x)))
+
+
+def _logistic_rest(y: Any, x: Any) -> Any:
+    """Return 1 - logistic(x) with all digits, from y = logistic(x).
+
+    It is e^-x y, whose power the compiled form of y computes already. Where that overflows y is 0,
+    and so is all that this is a factor of.
+    """
+    if dtypes.is_complex(x.aval.dtype):
+        return bind("logistic", neg(x))
+    power = bind("min", bind("exp", neg(x)), scalar_like(x, float(dtypes.finfo(x.aval.dtype).max)))
+    return mul(power, y)
 
 
 logistic_p = unary(
@@ -1081,11 +1092,12 @@ def _silu_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) ->
 
 
 def _silu_jvp(x_dot: Any, y: Any, x: Any) -> Any:
-    # s (1 + x (1 - s)) for s = logistic(x), where 1 - s is logistic(-x) with all digits
+    # s (1 + x (1 - s)) for s = logistic(x)
     end = _ends(x.aval.dtype)
     near = bind("clamp", scalar_like(x, -end), x, scalar_like(x, end))
-    rest = mul(near, bind("logistic", neg(x)))
-    return mul(x_dot, mul(bind("logistic", x), add(rest, scalar_like(x, 1))))
+    s = bind("logistic", x)
+    rest = mul(near, _logistic_rest(s, x))
+    return mul(x_dot, mul(s, add(rest, scalar_like(x, 1))))
 
 
 silu_p = unary(
