@@ -21,6 +21,8 @@ SILENT = {
 
 ATTRIBUTES = {
     ("xjit/debug/prints.py", "_check_format"): "the user's format reads attributes: an error tells",
+    ("xjit/jaxlib_gateway/clients.py", "keep_freed_pages"): "a C library without `mallopt`: ctypes "
+    "has no other answer",
     ("xnp/sparse/bcoo.py", "__repr__"): "what transformations put into a pytree has no shape, and "
     "a repr does not fail",
     ("xnp/sparse/formats.py", "__repr__"): "likewise",

@@ -18,6 +18,10 @@ PAGE = """A page.
 >>> x[0] = 2
 Traceback (most recent call last):
 TypeError: no
+>>> with open("no file"):
+...     x = 2
+Traceback (most recent call last):
+FileNotFoundError: no
 ```
 
 ```text
@@ -33,7 +37,7 @@ y = 2
 def test_the_programs_of_a_page_stay_on_their_lines_without_outputs_and_wrong_statements():
     lines = user_types.programs_of(PAGE).split("\n")
     assert lines[3:8] == ["x = 1", "for i in range(2):", "    x += i", "", ""]
-    assert lines[17] == "y = 2"
+    assert lines[21] == "y = 2"
     assert {*lines} == {"", "x = 1", "for i in range(2):", "    x += i", "y = 2"}
 
 

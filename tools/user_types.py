@@ -35,13 +35,16 @@ def programs_of(page: str) -> str:
         first = page[: block.start(1)].count("\n")
         code = block[1].rstrip("\n").split("\n")
         prompts = any(line.startswith(">>>") for line in code)
+        statement = 0  # the line on which the last one begins
         for i, line in enumerate(code):
+            if line.startswith(">>> "):
+                statement = i
             if not prompts:
                 lines[first + i] = line
             elif line.startswith((">>> ", "... ")):
                 lines[first + i] = line[4:]
             elif line.startswith("Traceback"):  # what stands before is wrong on purpose
-                lines[first + i - 1] = ""
+                lines[first + statement : first + i] = [""] * (i - statement)
     return "\n".join(lines) + "\n"
 
 

@@ -232,3 +232,17 @@ def test_results_that_are_computed_again_for_each_use_are_found() -> None:
 
     with pytest.raises(AssertionError, match="instructions"):
         check(Row("planted", twice, (xnp.ones(3),)), "chain", SIZES, computed_again)
+
+
+def test_the_gradient_of_a_chain_of_silu_is_one_kernel():
+    """Its derivative clamps its operand, and takes the exponentials of the function itself."""
+
+    def chain(x):
+        for _ in range(16):
+            x = xstack.nn.silu(x)
+        return xnp.sum(x)
+
+    x = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4)
+    text = xstack.jit(xstack.grad(chain)).lower(x).compile().as_text()
+    assert text.count(" fusion(") <= 1
+    assert text.count(" exponential(") == 16

@@ -420,9 +420,11 @@ rem_p: Primitive = binary(
 def _choose(x_dot: Any, x: Any, y: Any, better: str) -> Any:
     """Return the part of x_dot in the derivative: all, none, or half where x and y are equal."""
     zero, half, one = [scalar_like(x_dot, v) for v in (0.0, 0.5, 1.0)]
-    # Selected, not weighted by zero: an infinite tangent of the other operand leaves no NaN.
-    chosen = select(_order(better, x, y), x_dot, zero)
-    return mul_p.bind(chosen, select(bind("eq", x, y), half, one))[0]
+    # Selected, not only weighted by zero: an infinite tangent of a worse operand leaves no NaN.
+    # Beside NaN none is worse, and a tangent that is NaN stays.
+    chosen = select(_order({"gt": "lt", "lt": "gt"}[better], x, y), zero, x_dot)
+    weight = select(bind("eq", x, y), half, select(_order(better, x, y), one, zero))
+    return mul_p.bind(chosen, weight)[0]
 
 
 def _order(better: str, x: Any, y: Any) -> Any:
@@ -471,8 +473,8 @@ max_p: Primitive = binary(
     "max", ANY, numpy=_extremum_numpy(np.maximum, np.greater),
     ufunc=np.maximum, ufunc_kinds=NATIVE - COMPLEX,
     stablehlo=_extremum_stablehlo("stablehlo.maximum", "GT"),
-    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "ge"),
-         lambda y_dot, z, x, y: _choose(y_dot, y, x, "ge")),
+    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "gt"),
+         lambda y_dot, z, x, y: _choose(y_dot, y, x, "gt")),
     cost=costs.arithmetic,
 )  # fmt: skip
 
@@ -480,8 +482,8 @@ min_p: Primitive = binary(
     "min", ANY, numpy=_extremum_numpy(np.minimum, np.less),
     ufunc=np.minimum, ufunc_kinds=NATIVE - COMPLEX,
     stablehlo=_extremum_stablehlo("stablehlo.minimum", "LT"),
-    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "le"),
-         lambda y_dot, z, x, y: _choose(y_dot, y, x, "le")),
+    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "lt"),
+         lambda y_dot, z, x, y: _choose(y_dot, y, x, "lt")),
     cost=costs.arithmetic,
 )  # fmt: skip
 
