@@ -656,7 +656,7 @@ def keep_freed_pages() -> None:
     and the pages of each result are filled with zeros again: 2 us for 4 kB, which can be three
     times the arithmetic. Settings of the user in the environment take precedence.
 
-    Source: mallopt(3), "Dynamic mmap threshold".
+    Source: mallopt(3), "Dynamic mmap threshold". Reasons: decision 0038.
     """
     names = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
     if not sys.platform.startswith("linux") or any(name in os.environ for name in names):
