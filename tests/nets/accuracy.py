@@ -52,14 +52,14 @@ BOUND_OF_MORE = 6, 2e-14, "and 5e-16 for each e-fold of an exponential far below
 ELEMENTARY_HEAD = """
 ## Elementary functions
 
-In units of the last place, of arrays of 4,096 numbers: on a CPU compiled programs have vector code
+In units of the last place, of arrays of 131,072 numbers: on a CPU compiled programs have vector code
 of their own for most of these functions from 1,024 elements on.
 
 | function | numbers | float32 | compiled | float64 | compiled |
 |---|---|---|---|---|---|
 """
 _mp = net.mp
-_COUNT = 4096
+_COUNT = 1 << 17
 _OF_REALS = net.mixed(net.within(-30, 30), net.spread(-6, 4))
 _OF_UNIT = net.mixed(net.within(-1, 1), net.spread(-6, -1))
 _SIZES = net.mixed(net.spread(-30, 30), net.within(0.5, 2))
