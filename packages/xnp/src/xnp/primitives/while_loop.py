@@ -435,7 +435,8 @@ def _transpose(_handle: Any, _cts: Any, *_operands: Any, body_jaxpr: ClosedJaxpr
     raise UndefinedRuleError(message(
         "while", "has no transpose rule: reverse mode needs a bound on the number of steps.",
         where=f"the loop whose body is at {where}" if where else "",
-        hint="max_steps=N bounds it; or use scan, or fori_loop with bounds that are integers",
+        hint="max_steps=N bounds it; or use scan, or fori_loop with bounds that are integers;\n"
+        "maxiter=N bounds that of a solver",
     ))  # fmt: skip
 
 
