@@ -52,8 +52,8 @@ BOUND_OF_MORE = 6, 2e-14, "and 5e-16 for each e-fold of an exponential far below
 ELEMENTARY_HEAD = """
 ## Elementary functions
 
-In units of the last place, of arrays of 131,072 numbers: on a CPU compiled programs have vector code
-of their own for most of these functions from 1,024 elements on.
+In units of the last place, of arrays of 131,072 numbers: on a CPU compiled programs have vector
+code of their own for most of these functions from 1,024 elements on.
 
 | function | numbers | float32 | compiled | float64 | compiled |
 |---|---|---|---|---|---|
