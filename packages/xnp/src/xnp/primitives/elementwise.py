@@ -422,7 +422,7 @@ def _choose(x_dot: Any, x: Any, y: Any, better: str) -> Any:
     zero, half, one = [scalar_like(x_dot, v) for v in (0.0, 0.5, 1.0)]
     # Selected, not only weighted by zero: an infinite tangent of a worse operand leaves no NaN.
     # Beside NaN none is worse, and a tangent that is NaN stays.
-    chosen = select(_order({"gt": "lt", "lt": "gt"}[better], x, y), zero, x_dot)
+    chosen = select(_order(better, y, x), zero, x_dot)
     weight = select(bind("eq", x, y), half, select(_order(better, x, y), one, zero))
     return mul_p.bind(chosen, weight)[0]
 

@@ -17,6 +17,7 @@ import xprim
 from xnp.primitives import costs, table
 from xnp.primitives.gather import strided
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
+from xnp.primitives.lowering_text import is_split
 from xnp.primitives.reductions import greatest, least, total_dtype
 from xnp.primitives.shapes import inserted, pad_p
 from xnp.primitives.sort import comparable, compare_text
@@ -502,7 +503,7 @@ def _select_and_scatter_add_stablehlo(
     (source, x), (source_aval, aval) = operands, avals_in
     if not aval.ndim:
         return [source]
-    if b.platform == "cpu" and not b.is_split and _are_tiles(aval, **params):
+    if b.platform == "cpu" and not is_split(b) and _are_tiles(aval, **params):
         return [_at_selected_of_tiles(b, operands, avals_in, select_prim, params)]
     element, flag = shaped_array((), aval.dtype), shaped_array((), np.dtype(bool))
     how = "FLOAT" if dtypes.is_floating(aval.dtype) else ""
