@@ -29,7 +29,7 @@ from xprim.errors import KeyReuseError, KeyReuseWarning, message
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, held_programs
 from xprim.primitive import Primitive
 from xprim.rules import BACKWARD, BRANCH, RULE, STRUCTURAL
-from xprim.source import Source, capture, describe, warn_once
+from xprim.source import Source, capture, describe, warn_or_raise
 from xprim.staging import JaxprTrace
 from xprim.static_keys import params_key
 from xprim.trace import Tracer
@@ -149,9 +149,7 @@ def _report(use: KeyUse, first: Source | tuple[()] | None) -> None:
             hint="k1, k2 = split(key), and use k1 and k2; clone(key) says that it is meant",
         )  # fmt: skip
 
-    if mode != "warn":
-        raise KeyReuseError(text())
-    warn_once(text, KeyReuseWarning, source)
+    warn_or_raise(mode, text, KeyReuseWarning, KeyReuseError, source)
 
 
 def _describe_first(source: Source | None, first: Source | tuple[()] | None) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = [
     "hide", "depth", "is_hidden", "capture", "describe", "describe_full", "file_name",
-    "warn_once",
+    "warn_once", "warn_or_raise",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -125,6 +125,28 @@ def warn_once(text: Callable[[], str], category: type[Warning], source: Source |
     lines.add(line)
     file, number, _ = describe_full(source)
     warnings.warn_explicit(text(), category, file or "<unknown>", number)
+
+
+def warn_or_raise(
+    mode: str | bool | None,
+    text: Callable[[], str],
+    warning: type[Warning],
+    error: type[Exception],
+    source: Source | None,
+) -> None:
+    """Warn at a line of the user's, once, raise, or do nothing, as an option of `config` says.
+
+    Args:
+      mode: "warn"; "allow", False or None for nothing; all else raises.
+      text: makes the message, where it is needed.
+      warning: the class of the warning.
+      error: the class of the error.
+      source: the line.
+    """
+    if mode == "warn":
+        warn_once(text, warning, source)
+    elif mode and mode != "allow":
+        raise error(text())
 
 
 def _classify(filename: str) -> bool:

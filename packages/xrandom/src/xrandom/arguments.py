@@ -126,9 +126,7 @@ def _report(operation: str, name: str) -> None:
             "draws of a continuous relaxation move with their parameters",
         )  # fmt: skip
 
-    if mode == "error":
-        raise DiscreteDerivativeError(text())
-    source.warn_once(text, DiscreteDerivativeWarning, place)
+    source.warn_or_raise(mode, text, DiscreteDerivativeWarning, DiscreteDerivativeError, place)
 
 
 def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:
