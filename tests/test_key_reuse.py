@@ -311,7 +311,7 @@ SAMPLERS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=12, per="compiled")
+@pytest.mark.sampled(every=24, per="compiled")
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_sampler_uses_its_key_once(name: str, compiled: bool, make_key: Any) -> None:

@@ -43,7 +43,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sampled(every=3, per="batching")
+@pytest.mark.sampled(every=6, per="batching")
 @pytest.mark.parametrize("size", [1, 5, 37])
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("batching", WAYS)

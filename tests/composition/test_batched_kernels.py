@@ -46,7 +46,7 @@ def _bound(primitive: Primitive, params: Any, *operands: Any) -> Any:
     return list(primitive.bind(*operands, **params))
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_batch_is_the_same_by_its_kernel(name: str) -> None:
     primitive = get_primitive(name)

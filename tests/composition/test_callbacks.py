@@ -235,7 +235,7 @@ MEMBERS = {
 }
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_each_device_has_its_ordered_effects_in_the_order_of_the_program(name, compiled):

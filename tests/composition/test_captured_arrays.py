@@ -99,7 +99,7 @@ def died(wrap, how, size=(1000,)):
     return ref() is None
 
 
-@pytest.mark.sampled(every=3, per="name")
+@pytest.mark.sampled(every=6, per="name")
 @pytest.mark.parametrize("how", ["closure", "default", "method"])
 @pytest.mark.parametrize("name", WRAPS)
 def test_an_array_that_a_dead_function_captured_dies(name, how):

@@ -106,7 +106,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_first_failure_is_a_value_beside_the_result(name):
     fun, args, expected = PROGRAMS[name]
@@ -205,7 +205,7 @@ def above(x, n):
         lambda x, n: lax.scan(lambda y, _: (above(y, n), None), x, None, 1)[0],
     ],
 )
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_arguments_that_are_no_arrays_are_what_they_are(fun, named, compiled):

@@ -101,7 +101,7 @@ def _close(ours: Any, theirs: Any, tolerance: float = 1e-4) -> None:
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @programs
 def test_values_and_first_derivatives(program: Program) -> None:
     f, g = _pair(program)
@@ -118,7 +118,7 @@ def test_values_and_first_derivatives(program: Program) -> None:
     _close(linear(2 * X, W), tangents[1])
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @programs
 def test_second_derivatives(program: Program) -> None:
     f, g = _pair(program)
@@ -128,7 +128,7 @@ def test_second_derivatives(program: Program) -> None:
     _close(xjit.jit(xad.jacrev(xad.grad(f)))(X, W), expected, 1e-3)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @programs
 def test_batches(program: Program) -> None:
     f, g = _pair(program)

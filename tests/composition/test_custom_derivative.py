@@ -49,7 +49,7 @@ def with_rules(kinds, batches=None):
 KINDS = [kinds for n in (1, 2, 3) for kinds in itertools.combinations(("jvp", "vjp", "vmap"), n)]
 
 
-@pytest.mark.sampled(every=9, per="kinds")
+@pytest.mark.sampled(every=18, per="kinds")
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 @pytest.mark.parametrize("kinds", KINDS, ids="+".join)

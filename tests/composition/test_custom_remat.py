@@ -191,7 +191,7 @@ def layer(x):
     return xnp.sin(h) * x
 
 
-@pytest.mark.sampled(every=6, per="loop")
+@pytest.mark.sampled(every=12, per="loop")
 @pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("policy", NAMED)
 @pytest.mark.parametrize("loop", LOOPS)

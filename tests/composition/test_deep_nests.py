@@ -29,7 +29,7 @@ CALLS = {
 }
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("call", CALLS)
 def test_compiled_functions_nest_80_deep(call):
     # In a process of its own: programs that are kept, and the frames of a test, make it another.

@@ -102,7 +102,7 @@ def weighed(f):
     return lambda x, w: (y := f(x, w), (y * xnp.cos(xnp.arange(y.size).reshape(y.shape))).sum())[1]
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_through_shard_map_are_those_of_the_whole_program(name):
     f, whole = mapped(name)
@@ -252,7 +252,7 @@ DERIVATIVES = {
 }
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives_lie_where_the_primals_do_although_types_name_no_devices(name):
     cpus = np.array(devices("cpu")[:N]).reshape(2, 4)
@@ -307,7 +307,7 @@ OF_FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=8, per="program")
+@pytest.mark.sampled(every=16, per="program")
 @pytest.mark.parametrize("derivative", OF_FUNCTIONS)
 @pytest.mark.parametrize("program", WAVES)
 def test_derivatives_are_on_the_mesh_that_the_function_alone_knows(program, derivative):

@@ -25,7 +25,7 @@ def norm_of_square(a):
     return linalg.norm((v * w**2) @ v.T)
 
 
-@pytest.mark.sampled(every=3, per="run")
+@pytest.mark.sampled(every=6, per="run")
 @pytest.mark.parametrize("a", [EQUAL, ROTATED, np.eye(4, dtype="float32")])
 @pytest.mark.parametrize("run", [lambda f: f, jit, lambda f: lambda a: vmap(f)(a[None])[0]])
 def test_gradients_of_functions_that_do_not_depend_on_the_choice_of_vectors(a, run):
@@ -39,7 +39,7 @@ def test_gradients_of_functions_that_do_not_depend_on_the_choice_of_vectors(a, r
     np.testing.assert_allclose(forward, (a * direction).sum() / np.linalg.norm(a), atol=1e-5)
 
 
-@pytest.mark.sampled(every=2, per="run")
+@pytest.mark.sampled(every=4, per="run")
 @pytest.mark.parametrize("a", [EQUAL, ROTATED])
 @pytest.mark.parametrize("run", [lambda f: f, jit])
 def test_what_depends_on_the_choice_of_vectors_has_no_gradient(a, run):

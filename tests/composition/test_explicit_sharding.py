@@ -134,7 +134,7 @@ TYPES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", TYPES)
 def test_results_have_types_and_values(name):
     fun, wanted = TYPES[name]
@@ -432,7 +432,7 @@ INDEXED = {
 }
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("spec", [P("x"), P("x", "y"), P(None, "y")], ids=str)
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
 @pytest.mark.parametrize("name", INDEXED)

@@ -149,7 +149,7 @@ PAIRS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=60, per="name")
+@pytest.mark.sampled(every=120, per="name")
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 @pytest.mark.parametrize("name", PAIRS)

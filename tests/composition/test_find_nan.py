@@ -20,7 +20,7 @@ from xjit.debug import find_nan
 from xnp import lax
 
 
-@pytest.mark.sampled(every=23)
+@pytest.mark.sampled(every=46)
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 def test_the_first_nan_is_found_in_every_nesting(inner, outer):
@@ -94,7 +94,7 @@ CALLS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=4, per="kind")
+@pytest.mark.sampled(every=8, per="kind")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("run", [lambda g: g, jit, lambda g: lambda x: vmap(g)(xnp.stack([x]))])
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_derivatives_of_the_steps_are_those_of_the_solution():
     np.testing.assert_allclose(found(1.0), 2.0, rtol=1e-6)
 
 
-@pytest.mark.sampled(every=4, per="name")
+@pytest.mark.sampled(every=8, per="name")
 @pytest.mark.parametrize("modes", ["f", "r", "ff", "fr", "rf", "rr"])
 @pytest.mark.parametrize("name", ["root", "fixed_point", "argmin"])
 @pytest.mark.parametrize("implicit", [True, False])

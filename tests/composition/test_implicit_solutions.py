@@ -98,7 +98,7 @@ SOLVED = [
 ]
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize(("solve", "transformation"), SOLVED)
 def test_a_solution_is_differentiated_as_the_inverse_is(solve, transformation):
     transform = TRANSFORMED[transformation]

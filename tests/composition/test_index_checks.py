@@ -88,7 +88,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_compiled_program_raises_with_the_line_where_it_is_asked_for(program):
     index = xnp.array([2, 6])

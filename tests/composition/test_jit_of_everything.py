@@ -206,7 +206,7 @@ def test_a_singular_value_decomposition_of_infinities_ends(dtype):
     assert np.isnan(jit(xnp.linalg.pinv)(matrix)).all()
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("name", ["eigh", "hessenberg", "schur", "tridiagonal"])

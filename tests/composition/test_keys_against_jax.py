@@ -317,7 +317,7 @@ def _result(n: Any, case: Case) -> Any:
             return error
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("name", [*STRUCTURE, *TRANSFORMED])
 def test_an_operation_on_keys_gives_what_it_gives_in_jax(name: str) -> None:
     case = STRUCTURE.get(name) or TRANSFORMED[name]

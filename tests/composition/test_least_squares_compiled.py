@@ -25,7 +25,7 @@ MATRICES = {"full": FULL, "low": LOW, "wide": FULL.T.copy(), "equal": EQUAL,
             "zero": np.zeros((4, 3)), "empty": np.ones((0, 3))}  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("name", MATRICES)
 def test_results_and_slopes_are_those_without_compiling(name):
     a = MATRICES[name]

@@ -42,7 +42,7 @@ def scanned(x):
     return x * sums.sum()
 
 
-@pytest.mark.sampled(every=12, per="fun")
+@pytest.mark.sampled(every=24, per="fun")
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 @pytest.mark.parametrize("fun", [layered, scanned])

@@ -67,7 +67,7 @@ def _compiled(f, v):
         return xstack.jit(f).lower(v).compile().as_text()
 
 
-@pytest.mark.sampled(every=8, per="inner")
+@pytest.mark.sampled(every=16, per="inner")
 @pytest.mark.parametrize("outer", NESTS)
 @pytest.mark.parametrize("inner", NESTS)
 def test_each_operation_has_the_scopes_around_it_once(outer, inner):
@@ -82,7 +82,7 @@ def test_each_operation_has_the_scopes_around_it_once(outer, inner):
     assert "caller" not in again
 
 
-@pytest.mark.sampled(every=16, per="inner")
+@pytest.mark.sampled(every=32, per="inner")
 @pytest.mark.parametrize("outer", NESTS)
 @pytest.mark.parametrize("inner", NESTS)
 def test_scopes_are_those_of_jax(outer, inner):

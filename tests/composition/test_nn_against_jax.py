@@ -55,7 +55,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(every=4, per="options")
+@pytest.mark.sampled(every=8, per="options")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("heads", [4, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -157,7 +157,7 @@ def _operand(np_: Any, kind: str) -> Any:
     return np_.asarray([3, 1, 2, 1]).astype(kind)
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=12)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_activations_of_every_dtype_have_the_type_and_the_value_of_the_oracle(kind: str) -> None:

@@ -31,7 +31,7 @@ def _is_partition(found, x, kth, axis):
     return True
 
 
-@pytest.mark.sampled(every=3, per="dtype")
+@pytest.mark.sampled(every=6, per="dtype")
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "float16", "complex64"])
 @pytest.mark.parametrize("kth", [0, 350, -1])
 @pytest.mark.parametrize(("shape", "axis"), [((LONG,), 0), ((LONG, 3), 0), ((2, LONG), 1)])

@@ -199,7 +199,7 @@ def test_pass_example_step_and_ranges_are_named():
     assert "sqrt(~float32[] of -0.326493)" in _message(roots, 3.0)
 
 
-@pytest.mark.sampled(every=23)
+@pytest.mark.sampled(every=46)
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 def test_operation_and_range_are_named_in_every_nesting(inner, outer):

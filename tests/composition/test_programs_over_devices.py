@@ -42,7 +42,7 @@ def version():
     return ".".join(importlib.metadata.version("jax").split(".")[:2])
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_prints_what_it_prints_with_jax(name):
     if version() not in LINES:

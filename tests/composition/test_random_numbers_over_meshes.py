@@ -63,7 +63,7 @@ SAMPLERS = {
 }
 
 
-@pytest.mark.sampled(every=20)
+@pytest.mark.sampled(every=40)
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("spec", [P("x"), P("x", "y"), P(None, "y"), P(("x", "y"))], ids=str)
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
@@ -123,7 +123,7 @@ FUNCTIONS_OF_KEYS = {
 }
 
 
-@pytest.mark.sampled(every=24)
+@pytest.mark.sampled(every=48)
 @pytest.mark.parametrize("name", FUNCTIONS_OF_KEYS)
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 @pytest.mark.parametrize("spec", [P(), P("x"), P("x", "y"), P(None, "y"), P(("x", "y"))], ids=str)

@@ -307,7 +307,7 @@ def _in_a_gradient(a: Any, b: Any) -> Any:
     return grad(lambda a: (xnp.sin(a) * (a @ b)).sum())(a)
 
 
-@pytest.mark.sampled(every=4, per="program")
+@pytest.mark.sampled(every=8, per="program")
 @pytest.mark.parametrize(("left", "right", "asked"), WRONGLY_SPLIT)
 @pytest.mark.parametrize("program", [
     _in_one, _between_other_operations, _in_an_inner_program, _in_each_step_of_a_loop,
@@ -371,7 +371,7 @@ def _sums_of_products(left: P, right: P) -> tuple[Any, Any]:
     return found, np.einsum("ijkl,ijk->l", a, b)
 
 
-@pytest.mark.sampled(every=6, per="left")
+@pytest.mark.sampled(every=12, per="left")
 @pytest.mark.parametrize("right", TWO_OF_THREE, ids=str)
 @pytest.mark.parametrize("left", TWO_OF_THREE, ids=str)
 def test_products_over_three_dimensions_are_right_however_their_operands_are_sharded(left, right):
@@ -385,7 +385,7 @@ def test_the_product_over_three_dimensions_that_xla_splits_wrongly_is_still_know
     assert not np.allclose(found, exact, atol=0.1), "XLA is mended: no barriers before products"
 
 
-@pytest.mark.sampled(every=2, per="image")
+@pytest.mark.sampled(every=4, per="image")
 @pytest.mark.parametrize("spec", [P(), P("x"), P("y"), P(None, "y")], ids=str)
 @pytest.mark.parametrize("image", [P(None, None, "x"), P("y", None, "x"), P("x")], ids=str)
 def test_convolutions_whose_space_is_cut_are_right_and_so_are_their_gradients(image, spec):
@@ -424,7 +424,7 @@ def test_a_convolution_whose_space_the_program_cuts_inside_is_right():
     np.testing.assert_allclose(found, _convolved(x * 2, k), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.sampled(every=3, per="spec")
+@pytest.mark.sampled(every=6, per="spec")
 @pytest.mark.parametrize("spec", [P(), P("y"), P("x"), P(None, "x")])
 @pytest.mark.parametrize("rows", [P("x"), P("y"), P(("x", "y"))])
 def test_a_convolution_whose_space_only_the_compiler_would_cut_is_right(rows, spec):

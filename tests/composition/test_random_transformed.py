@@ -45,7 +45,7 @@ def _equal(a: Any, b: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.sampled(every=2, per="name")
+@pytest.mark.sampled(every=4, per="name")
 @LAYOUTS
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_jit_draws_what_eager_evaluation_draws(name: str, partitionable: bool) -> None:
@@ -64,7 +64,7 @@ def test_vmap_over_keys_draws_what_a_loop_draws(name: str, partitionable: bool) 
         _equal(vmap(SAMPLERS[name])(keys), np.stack(rows))
 
 
-@pytest.mark.sampled(every=4, per="impl")
+@pytest.mark.sampled(every=8, per="impl")
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_vmap_over_keys_of_philox_draws_what_a_loop_draws(name: str, impl: str) -> None:

@@ -51,7 +51,7 @@ def test_a_mapped_parameter_does_not_make_numbers_differ():
     assert len(set(numbers(np.arange(3)).tolist())) == 3
 
 
-@pytest.mark.sampled(every=10, per="outer")
+@pytest.mark.sampled(every=20, per="outer")
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 def test_draws_are_found_in_every_nesting(inner, outer):

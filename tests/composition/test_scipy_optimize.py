@@ -103,7 +103,7 @@ def test_minimize_refuses_what_it_does_not_know():
 SOLVERS = [(cg, POSITIVE), (bicgstab, GENERAL), (gmres, GENERAL), (gmres, POSITIVE)]
 
 
-@pytest.mark.sampled(every=3, per="solver")
+@pytest.mark.sampled(every=6, per="solver")
 @pytest.mark.parametrize(("solver", "a"), SOLVERS)
 def test_iterations_solve_systems(solver, a):
     expected = np.linalg.solve(a, RIGHT)

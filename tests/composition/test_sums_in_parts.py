@@ -351,7 +351,7 @@ def gradient(fun, argnums=0):
     return lambda *args: grad(fun, argnums)(*[xnp.asarray(np.asarray(x)) for x in args])
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_gradient_by_a_reduced_value_is_in_parts(name):
     fun = LOSSES[name]

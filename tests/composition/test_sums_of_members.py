@@ -125,7 +125,7 @@ VALUES = {  # what a member does: the sum that its parts make, of W and the eigh
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", VALUES)
 def test_what_is_linear_works_on_the_parts_and_a_whole_value_counts_once(name):
     fun, wanted = VALUES[name]
@@ -184,7 +184,7 @@ GRADIENTS = {  # a program of W and X whose result all members share, written wi
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_casts_change_no_value_and_no_gradient_of_any_order(name):
     found, wanted = [[f, grad(f, (0, 1)), grad(lambda *xs, f=f: (grad(f)(*xs) ** 2).sum(), (0, 1))]

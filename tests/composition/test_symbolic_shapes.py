@@ -32,7 +32,7 @@ def drawn(*shape):
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", ROWS)
 def test_a_public_function_of_a_batch_of_any_size_gives_what_it_gives_for_that_size(name):

@@ -101,7 +101,7 @@ OPTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=4, per="way")
+@pytest.mark.sampled(every=8, per="way")
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("way", WAYS)
 def test_each_sequence_goes_its_own_way(way: str, options: str) -> None:
@@ -135,7 +135,7 @@ def as_vector(f: Any) -> Any:
     return of
 
 
-@pytest.mark.sampled(every=41, per="way")
+@pytest.mark.sampled(every=82, per="way")
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 @pytest.mark.parametrize("way", [*WAYS, "reversed", "blocks"])
@@ -161,7 +161,7 @@ def members(w: Any) -> Any:
     )(w, as_array(PADDED), as_array(LENGTHS))
 
 
-@pytest.mark.sampled(every=40)
+@pytest.mark.sampled(every=80)
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 def test_members_of_a_mesh_end_by_themselves(inner: str, outer: str) -> None:

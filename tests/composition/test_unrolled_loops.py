@@ -62,7 +62,7 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=4, per="name")
+@pytest.mark.sampled(every=8, per="name")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_loop_is_the_same(name, way):

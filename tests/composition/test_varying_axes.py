@@ -322,6 +322,7 @@ USES = {  # of two parameters that all members share
 }  # fmt: skip
 
 
+@pytest.mark.sampled(every=2, per="place")
 @pytest.mark.parametrize("place", ["inside", "outside"])
 @pytest.mark.parametrize("uses", USES)
 def test_members_sum_the_gradients_of_all_uses_of_a_parameter_once(uses, place):

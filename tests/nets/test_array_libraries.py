@@ -167,7 +167,7 @@ def check(call: Call) -> None:
             assert str(a) == str(b)
 
 
-@pytest.mark.sampled(every=24, per="library")
+@pytest.mark.sampled(every=48, per="library")
 @pytest.mark.parametrize(
     ("library", "text"),
     [pytest.param(*call, id=call.text) for call in _CELLS if call.text not in DIFFERENT],

@@ -106,7 +106,7 @@ def test_members_of_a_batch_take_no_loop(name: str) -> None:
     check_no_loop(ROWS[name])
 
 
-@pytest.mark.sampled(every=40)
+@pytest.mark.sampled(every=80)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ROWS)
 def test_a_batch_takes_the_memory_of_its_members(name: str) -> None:

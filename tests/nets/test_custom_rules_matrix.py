@@ -268,14 +268,14 @@ def test_the_net_has_its_size():
     assert len(CELLS) == 4 * (7 + 7**2) * (9 + 9**2) and len(MARKED) >= 8000
 
 
-@pytest.mark.sampled(every=8)
+@pytest.mark.sampled(every=16)
 @pytest.mark.fuzz
 @each_of(CELLS, at_most=150, strength=4)
 def test_a_function_with_a_rule_is_the_plain_function(rule, inside, outside):
     check(rule, inside, outside)
 
 
-@pytest.mark.sampled(every=8)
+@pytest.mark.sampled(every=16)
 @pytest.mark.fuzz
 @each_of(MARKED, at_most=60, strength=3)
 def test_the_rule_of_a_function_is_used(rule, inside, outside):

@@ -110,7 +110,7 @@ def _kinds(row: Row) -> list[str]:
     return kinds
 
 
-@pytest.mark.sampled(every=81, per="family")
+@pytest.mark.sampled(every=162, per="family")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("family", "name"), CELLS)
 def test_equations_and_lines_grow_as_the_number_of_steps(family: str, name: str) -> None:
@@ -165,7 +165,7 @@ _FORMULAS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=72)
+@pytest.mark.sampled(every=144)
 @pytest.mark.parametrize("kind", ["chain", "gradient of a chain"])
 @pytest.mark.parametrize("name", _FORMULAS)
 def test_a_chain_of_a_formula_is_compiled_as_the_sum_of_them(name: str, kind: str) -> None:

@@ -97,7 +97,7 @@ def test_the_size_of_the_net_of_primitives_for_gpus():
     assert len(cells()) > 1000
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize(
     "dtype", ["int4", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
 )

@@ -137,7 +137,7 @@ def differences(relation: Relation, dtype: str) -> list[str]:
     return faults
 
 
-@pytest.mark.sampled(every=50)
+@pytest.mark.sampled(every=100)
 @pytest.mark.parametrize(("relation", "dtype"), CELLS, ids=str)
 def test_relations_hold(relation: Relation, dtype: str) -> None:
     with config.enable_x64(True):

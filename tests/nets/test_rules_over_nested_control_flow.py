@@ -60,7 +60,7 @@ CELLS = list(product(NESTS, NESTS, OPERATIONS, CALLS, DERIVATIVES))
 X = np.array([[0.3, 0.5], [0.2, -0.4]], np.float32)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("cell", drawn(covering(CELLS, tuple, 3), 24), ids=", ".join)
 def test_a_rule_that_calls_a_nest_gives_the_derivative_of_the_nest(cell: tuple[str, ...]) -> None:

@@ -176,7 +176,7 @@ def faults(cell: Cell) -> list[str]:
     return found
 
 
-@pytest.mark.sampled(every=9, per="sampler")
+@pytest.mark.sampled(every=18, per="sampler")
 @pytest.mark.parametrize(("cell", "sampler"), [(c, c.name) for c in CELLS], ids=str)
 def test_samples_are_of_their_distribution(cell: Cell, sampler: str) -> None:
     assert faults(cell) == []

@@ -320,7 +320,7 @@ ENDING = """
 """
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     "before",
     [

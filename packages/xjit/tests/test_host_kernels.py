@@ -41,7 +41,7 @@ def _values(dtype, shape):
     return x
 
 
-@pytest.mark.sampled(every=4, per="dtype")
+@pytest.mark.sampled(every=8, per="dtype")
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u4", "i1", "i2", "?", "c8"])
 @pytest.mark.parametrize(("shape", "axis"), [((LONG,), 0), ((60, 90), 1), ((60, 90), 0),
                                              ((4, 300, 5), 1)])  # fmt: skip
@@ -59,7 +59,7 @@ def test_sorts_and_orders_equal_those_of_the_compiler(dtype, shape, axis):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.sampled(every=4, per="dtype")
+@pytest.mark.sampled(every=8, per="dtype")
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u4", "i1", "u2", "?", "f8", "i8"])
 @pytest.mark.parametrize(
     ("shape", "axis", "k"), [((LONG,), 0, 200), ((LONG,), 0, LONG), ((60, 90), 1, 5),

@@ -178,7 +178,7 @@ OVER_HOLES = {
 }
 
 
-@pytest.mark.sampled(every=2, per="before")
+@pytest.mark.sampled(every=4, per="before")
 @pytest.mark.parametrize("before", [P(), P("x"), P(None, "x")], ids=str)
 @pytest.mark.parametrize("name", OVER_HOLES)
 def test_windows_over_elements_that_are_apart_are_cut(name, before):
@@ -190,7 +190,7 @@ def test_windows_over_elements_that_are_apart_are_cut(name, before):
         np.testing.assert_allclose(run(x, y), wanted, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.sampled(every=3, per="window")
+@pytest.mark.sampled(every=6, per="window")
 @pytest.mark.parametrize("before", [P(), P("x"), P(None, "x")], ids=str)
 @pytest.mark.parametrize(
     "window",

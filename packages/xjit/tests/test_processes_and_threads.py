@@ -238,7 +238,7 @@ def test_jitted_functions_that_nest_too_deep_raise_and_leave_nothing_behind():
     )
 
 
-@pytest.mark.sampled(every=2, per="work")
+@pytest.mark.sampled(every=4, per="work")
 @pytest.mark.parametrize(
     "work",
     [

@@ -92,7 +92,7 @@ def test_the_first_nan_then_the_first_of_equals_is_the_place():
             np.testing.assert_array_equal(found, expected(x, axis=axis))
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
 @pytest.mark.parametrize(("shape", "axes"), [*SHAPES, ((70, 70), (0,)), ((900, 5), (1,)),
                                              ((7, 900), (0,)), ((3, 20, 100), (0, 1))])  # fmt: skip

@@ -37,7 +37,7 @@ def _close(found, expected, dtype=np.float64):
     np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
 
 
-@pytest.mark.sampled(every=12)
+@pytest.mark.sampled(every=24)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -50,7 +50,7 @@ def test_small_systems_equal_those_of_numpy(n, batch, dtype):
     _close(jit(linalg.cholesky)(definite), np.linalg.cholesky(definite), dtype)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("shape", [
     (128, 2, 2), (128, 3, 3), (128, 4, 4), (2, 65, 3, 2), (128, 2, 3), (128, 4, 3),
 ])  # fmt: skip
@@ -63,7 +63,7 @@ def test_pivots_are_those_of_rows_exchanged_one_by_one(shape):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=8)
 @pytest.mark.parametrize("number", range(16))
 def test_triangles_on_both_sides(number):
     left, lower, transposed, unit = [bool(number >> k & 1) for k in range(4)]

@@ -102,7 +102,7 @@ BEFORE = {"scatter_add": (0, 12)}
 JAXLIB = tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2]))
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("name", SPLIT_WRONGLY)
 def test_xla_splits_operations_wrongly_or_ends_the_process(name):
     # where this fails, XLA is repaired: the operation can leave REWRITTEN

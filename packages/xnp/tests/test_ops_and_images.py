@@ -108,7 +108,7 @@ def test_linear_interpolation_is_that_of_numpy_inside():
     np.testing.assert_allclose(got, np.interp(places, np.arange(9), x), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("antialias", [True, False])
 def test_images_are_those_of_the_oracle(method, antialias):

@@ -75,7 +75,7 @@ def _operators(monkeypatch):
         )  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("in_axis", [0, -1])
 def test_collectives_under_vmap_equal_the_oracle(name, in_axis):

@@ -81,7 +81,7 @@ def test_fold_in_is_that_of_jax(partitionable: bool, data: int) -> None:
         assert_equal(ours, jax.random.fold_in(jax.random.PRNGKey(42), data))
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @LAYOUTS
 @pytest.mark.parametrize(
     ("width", "shape"), list(itertools.product([8, 16, 32, 64], SHAPES)), ids=str

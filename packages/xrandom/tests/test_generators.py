@@ -22,7 +22,7 @@ def _data(module: Any, keys: Any) -> Any:
     return module.random.key_data(keys) if module is jax else xrandom.key_data(keys)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @BOTH
 @LAYOUTS
 def test_keys_are_made_split_and_folded_as_by_the_oracle(impl: str, partitionable: bool) -> None:
@@ -40,7 +40,7 @@ def test_keys_are_made_split_and_folded_as_by_the_oracle(impl: str, partitionabl
         )
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @BOTH
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
 @pytest.mark.parametrize("shape", [(), (5,), (0, 2), (3, 7)])
@@ -50,7 +50,7 @@ def test_bits_are_those_of_the_oracle(impl: str, dtype: str, shape: tuple[int, .
         assert_equal(ours, jax.random.bits(jax.random.key(7, impl=impl), shape, dtype))
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(("name", "args"), [
     ("normal", ((4,),)), ("randint", ((4,), 0, 99)), ("permutation", (10,)),
     ("gamma", (2.0, (4,))), ("beta", (2.0, 3.0, (4,))), ("choice", (10, (3,))),

@@ -34,7 +34,7 @@ def _both(name: str, *args: Any, seed: int = 11, **kwargs: Any) -> tuple[Any, An
     return ours, theirs
 
 
-@pytest.mark.sampled(every=2, per="dtype")
+@pytest.mark.sampled(every=4, per="dtype")
 @LAYOUTS
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("shape", [(), (1000,)], ids=str)
@@ -44,7 +44,7 @@ def test_uniform_is_that_of_jax(partitionable: bool, dtype: str, shape: tuple[in
         assert_equal(*_both("uniform", shape, dtype, -1.0, 1.0))
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_uniform_between_other_bounds_is_that_of_jax_without_fused_multiply_add(dtype: str) -> None:
     low, high = np.array([[-3.3], [0.001]], dtype), np.array([7.7, 1.1, 5.0], dtype)
@@ -58,7 +58,7 @@ def test_uniform_between_other_bounds_is_that_of_jax_without_fused_multiply_add(
 INTEGERS = ["int8", "uint16", "int32", "uint32", "int64", "uint64"]
 
 
-@pytest.mark.sampled(every=2, per="dtype")
+@pytest.mark.sampled(every=4, per="dtype")
 @LAYOUTS
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_randint_is_that_of_jax(partitionable: bool, dtype: str) -> None:
@@ -75,7 +75,7 @@ def test_randint_is_that_of_jax(partitionable: bool, dtype: str) -> None:
             assert_equal(*_both("randint", (50,), -(2**40), 2**40, dtype))
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_randint_between_arrays_is_that_of_jax(dtype: str) -> None:
     with layout(True, x64=True):
@@ -90,7 +90,7 @@ def test_an_empty_choice_keeps_the_other_dimensions() -> None:
     assert xrandom.choice(xrandom.key(0), a, (2, 0), axis=1).shape == (4, 2, 0)
 
 
-@pytest.mark.sampled(every=2, per="dtype")
+@pytest.mark.sampled(every=4, per="dtype")
 @LAYOUTS
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("shape", [(), (1000,)], ids=str)
@@ -133,7 +133,7 @@ CONTINUOUS: list[Call] = [
 ]
 
 
-@pytest.mark.sampled(every=3, per="name")
+@pytest.mark.sampled(every=6, per="name")
 @LAYOUTS
 @pytest.mark.parametrize(("name", "args", "kwargs"), CONTINUOUS)
 def test_continuous_samplers_are_those_of_jax(
