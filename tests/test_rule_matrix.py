@@ -259,7 +259,7 @@ NO_SCALARS = {
                     "concatenate partition split gather scatter scatter_add scatter_mul "
                     "scatter_min scatter_max fft all_gather all_gather_invariant "
                     "all_gather_reduced all_to_all ragged_exchange reduce_scatter".split(), _AXIS),
-    **dict.fromkeys("block_values cholesky cholesky_update cofactors det eig eigh geqrf "
+    **dict.fromkeys("block_values cholesky cholesky_update cofactors couplings det eig eigh geqrf "
                     "eigenvalue_tangents eigh_tridiagonal hessenberg on_diagonal rotations "
                     "householder_product lu lu_pivots_to_permutation ormqr qr schur solve svd "
                     "symmetric_product triangular_solve tridiagonal "

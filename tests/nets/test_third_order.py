@@ -259,14 +259,7 @@ REGULAR = ("plain", "ordered")
 
 
 # {expression: (the order up to which it is compared, at these points, why)}
-_ZEROS = "the vectors of several singular values that are zero are differentiated once"
-_ROUNDING = (
-    "reverse mode: a numerator is zero to the rounding of what it is a sum of, not to its own"
-)
 OPEN: dict[str, tuple[int, set[str], str]] = {
-    "linalg.norm(s, 2)": (2, {"rank 2", "ones"}, _ZEROS),
-    "slinalg.polar(s)[0]": (2, {"repeated eigenvalues"}, _ROUNDING),
-    "(lambda u, q, vh: u @ vh)(*linalg.svd(s))": (2, {"repeated eigenvalues"}, _ROUNDING),
     "slinalg.eigh(s @ s.T, s.T @ s + np.eye(4), eigvals_only=True)": (
         1, {"zeros", "rank 2", "ones"}, "eigenvalues that are equal, each with another weight"),
 }  # fmt: skip

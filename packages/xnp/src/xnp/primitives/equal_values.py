@@ -8,8 +8,21 @@ space of the vectors alone (norms, projections, polar factors, sums over the spa
 It is right at every order, since X solves X B - B X = C for B = V^H A V, which is diag(w) at the
 point itself. Vectors that turn by X keep B in blocks, one for each group of equal values, whatever
 the direction: the tangent of B is C within the blocks and 0 outside of them. So what is
-differentiated again is B, and not w, which has no second derivative where a block splits. Singular
-values have B = U^H A V likewise, with X B - B X = P and Y B + B Y = M of `svd`.
+differentiated again is B, and not w, which has no second derivative where a block splits.
+
+Singular values have B = U^H A V likewise, which Z_u B - B Z_v = C keeps in blocks for the tangents
+U Z_u and V Z_v. Of a tall A the left vectors leave their space, too, by W, and what A V has outside
+of it, E = (1 - U U^H) A V, is 0 at the point, and its tangent is 0 but for vectors of values
+that are zero. With all other left vectors as rows of B below the square, the equation is
+
+    Z_u B - W^H E - B Z_v = C,    W B - E Z_v = dA V,
+
+and the tangent of U is U Z_u + (1 - U U^H) W.
+
+Where B is hermitian and E is 0, X = (Z_u + Z_v) / 2 and Y = (Z_u - Z_v) / 2 are apart: X B - B X is
+the hermitian part of C, and Y B + B Y the other one. The block of the values that are zero does not
+stay hermitian, since nothing relates its left vectors to its right ones, so that the derivative of
+X takes Y, W and E. That is why one primitive solves for all of them.
 
 In reverse mode the numerators are known: those that vanish with their denominators are 0, others
 are NaN, since what depends on the choice of the vectors has no derivative. NaN, too, is what these
@@ -22,9 +35,10 @@ third is 0, and right is g'(w) C_ij. Only other vectors would do, those that dia
 vectors are results of the function, which do not depend on the direction of a derivative (and
 could not in `linearize`, `vjp` and `jacfwd`, which have one set of vectors for all directions).
 
-    block_values     (w, U, V, A) -> diag(w), whose tangent is that of U^H A V
+    block_values     (w, U, V, A) -> diag(w) and zeros, whose tangents are those of B and E
     rotations        (C, B) -> X, 0 between equal values, and the real diagonal of C
-    on_diagonal      d -> diag(d), the adjoint of that diagonal
+    couplings        (P, M, B, dA V, E, U) -> X, Y, W, and the real diagonal of P
+    on_diagonal      d -> diag(d), the adjoint of that diagonal, and zeros where there is E
 
 Sources: M. Giles, An extended collection of matrix derivative results (2008), 3.1 and 3.2; for
 equal values T. Kato, Perturbation theory for linear operators (1966), II.2 and II.4.
@@ -32,6 +46,7 @@ equal values T. Kato, Perturbation theory for linear operators (1966), II.2 and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,8 +71,18 @@ def block_values(w: Any, u: Any, v: Any, a: Any) -> Any:
     return block_values_p.bind(convert(w, a.aval.dtype), u, v, a)[0]
 
 
-def _block_shape(w: ShapedArray, u: Any, v: Any, a: Any) -> tuple[ShapedArray, ...]:
-    return (shaped_array((*w.shape, w.shape[-1]), w.dtype),)
+def blocks_of_tall(w: Any, u: Any, v: Any, a: Any) -> tuple[Any, ...]:
+    """Return diag(w), and of matrices that are not square zeros with the tangent of E."""
+    return tuple(block_values_p.bind(convert(w, a.aval.dtype), u, v, a))
+
+
+def _block_shape(w: ShapedArray, u: Any, v: Any, a: ShapedArray) -> tuple[ShapedArray, ...]:
+    values = shaped_array((*w.shape, w.shape[-1]), w.dtype)
+    return (values, shaped_array(a.shape, w.dtype)) if _is_tall(a) else (values,)
+
+
+def _is_tall(a: ShapedArray) -> bool:
+    return bool(a.shape[-2] != a.shape[-1])
 
 
 def _with_diagonal(w: Any) -> Any:
@@ -74,60 +99,74 @@ def _diagonal_numpy(w: Any) -> Any:
     return result
 
 
+def _block_numpy(w: Any, u: Any, v: Any, a: Any) -> tuple[Any, ...]:
+    values = _diagonal_numpy(w)
+    return (values, np.zeros(a.shape, w.dtype)) if _is_tall(a) else (values,)
+
+
+def _write_blocks(w: Any, u: Any, v: Any, a: Any) -> list[Any]:
+    values = _with_diagonal(w)
+    return [values, fill(a.aval.shape, 0, w.aval.dtype)] if _is_tall(a.aval) else [values]
+
+
 def _block_jvp(primals: Any, tangents: Any) -> Any:
-    w, u, v, a = primals
+    _, u, v, a = primals
     _, u_dot, v_dot, a_dot = tangents
-    total: Any = Zero(shaped_array((*w.aval.shape, w.aval.shape[-1]), w.aval.dtype))
-    terms = []
-    if type(a_dot) is not Zero:
-        terms.append(matmul(adjoint(u), matmul(a_dot, v)))
+    outs = block_values_p.bind(*primals)
+    image_dot = _sum_of([
+        matmul(x, y) for x, y in ((a_dot, v), (a, v_dot)) if Zero not in (type(x), type(y))
+    ])  # fmt: skip
+    terms = [] if image_dot is None else [matmul(adjoint(u), image_dot)]
     if type(u_dot) is not Zero:
         terms.append(matmul(adjoint(u_dot), matmul(a, v)))
-    if type(v_dot) is not Zero:
-        terms.append(matmul(adjoint(u), matmul(a, v_dot)))
+    b_dot = _sum_of(terms)
+    if b_dot is None or not _is_tall(a.aval):
+        return outs, tuple([Zero(y.aval) if b_dot is None else b_dot for y in outs])
+    # of E = A V - U B
+    e_dot = bind("neg", matmul(u, b_dot))
+    if image_dot is not None:
+        e_dot = add(image_dot, e_dot)
+    if type(u_dot) is not Zero:
+        e_dot = sub(e_dot, matmul(u_dot, matmul(adjoint(u), matmul(a, v))))
+    return outs, (b_dot, e_dot)
+
+
+def _sum_of(terms: Sequence[Any]) -> Any:
+    """Return the sum of arrays, None of none."""
+    total = None
     for term in terms:
-        total = term if type(total) is Zero else add(total, term)
-    return block_values_p.bind(*primals), (total,)
+        total = term if total is None else add(total, term)
+    return total
 
 
 block_values_p: Primitive = Primitive(
     "block_values",
     shape=_block_shape,
-    numpy=lambda w, u, v, a: (_diagonal_numpy(w),),
+    numpy=_block_numpy,
     stablehlo=lambda b, operands, avals_in, avals_out: b.traced(
-        lambda w: [_with_diagonal(w)], operands[:1], avals_in[:1], key="block_values"
+        _write_blocks, operands, avals_in, key="block_values"
     ),
     jvp=_block_jvp,
     transpose=undefined("it is not linear"),
     batch=matrices.matrix_batch(lambda: block_values_p),
-    sharding=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(1),
 )
 
 
 # --- rotations ------------------------------------------------------------------------------------
 
 
-# The equation that is solved for X, and so what an element of C is divided by; what is taken for 0
-# is checked in reverse mode accordingly:
-_VALUES = "values"  # X B - B X = C of hermitian C, w_j - w_i; the diagonal of C is a second result
-_PAIRS = "pairs"  # X B + B X = C of antihermitian C, w_i + w_j
-_EACH = "each"  # X B = C of any C, w_j
+# The equations, and so what an element of C is divided by; what is taken for 0 is checked in
+# reverse mode accordingly:
+_VALUES = "values"  # X B - B X = C of hermitian C, w_j - w_i
+_PAIRS = "pairs"  # Y B + B Y = C of antihermitian C, w_i + w_j
+_EACH = "each"  # W B = C of any C, w_j
 
 
 def rotations(c: Any, b: Any) -> tuple[Any, Any]:
     """Return X with X B - B X = C, 0 between equal values, and the real diagonal of C = C^H."""
-    x, d = rotations_p.bind(c, b, kind=_VALUES, transposed=False, checked=True)
+    x, d = rotations_p.bind(c, b, transposed=False, checked=True)
     return x, d
-
-
-def pair_quotients(c: Any, b: Any) -> Any:
-    """Return X with X B + B X = C, 0 between values that are zero, antihermitian as C."""
-    return rotations_p.bind(c, b, kind=_PAIRS, transposed=False, checked=True)[0]
-
-
-def quotients(c: Any, b: Any) -> Any:
-    """Return X with X B = C, 0 where the values are zero."""
-    return rotations_p.bind(c, b, kind=_EACH, transposed=False, checked=True)[0]
 
 
 def _divisors(b: Any, shape: tuple[int, ...], kind: str) -> Any:
@@ -162,19 +201,20 @@ def _are_equal(b: Any, shape: tuple[int, ...], kind: str) -> Any:
     return bind("and", equal, matrices.compare_positions(shape, "ne")) if kind == _VALUES else equal
 
 
-def _has_diagonal(kind: str, checked: bool) -> bool:
-    return kind == _VALUES and checked
-
-
 def _shape(
-    c: ShapedArray, b: ShapedArray, *, kind: str, transposed: bool, checked: bool
+    c: ShapedArray, b: ShapedArray, *, transposed: bool, checked: bool
 ) -> tuple[ShapedArray, ...]:
-    batch, _, n = matrices.check_matrix("rotations", c, square=kind != _EACH)
+    batch, _, n = matrices.check_matrix("rotations", c, square=True)
     x, d = shaped_array(c.shape, c.dtype), shaped_array((*batch, n), matrices.real_dtype(c.dtype))
-    return (x, d) if _has_diagonal(kind, checked) else (x,)
+    return (x, d) if checked else (x,)
 
 
-def _numpy(c: Any, b: Any, *, kind: str, transposed: bool, checked: bool) -> Any:
+def _numpy(c: Any, b: Any, *, transposed: bool, checked: bool) -> Any:
+    x = _divide_numpy(c, b, _VALUES)
+    return (x, _diagonal_of_numpy(c)) if checked else (x,)
+
+
+def _divide_numpy(c: Any, b: Any, kind: str) -> Any:
     w = np.diagonal(b, axis1=-2, axis2=-1).real
     rows = w[..., None, :]
     if kind != _EACH:
@@ -183,67 +223,70 @@ def _numpy(c: Any, b: Any, *, kind: str, transposed: bool, checked: bool) -> Any
     if w.shape[-1]:
         unit = w.dtype.type(_ROUNDING * w.shape[-1] * float(dtypes.finfo(w.dtype).eps))
         zero |= np.abs(rows) <= np.abs(w).max(-1)[..., None, None] * unit
-    x = np.where(zero, c.dtype.type(0), c / np.where(zero, w.dtype.type(1), rows))
-    if not _has_diagonal(kind, checked):
-        return (x,)
-    d = np.diagonal(c, axis1=-2, axis2=-1).real
-    return x, np.ascontiguousarray(d)
+    return np.where(zero, c.dtype.type(0), c / np.where(zero, w.dtype.type(1), rows))
 
 
-def _write(c: Any, b: Any, kind: str, checked: bool) -> list[Any]:
+def _diagonal_of_numpy(c: Any) -> Any:
+    return np.ascontiguousarray(np.diagonal(c, axis1=-2, axis2=-1).real)
+
+
+def _write(c: Any, b: Any, checked: bool) -> list[Any]:
+    x = _divide(c, b, _VALUES)
+    return [x, real(diagonal(c))] if checked else [x]
+
+
+def _divide(c: Any, b: Any, kind: str) -> Any:
+    """Solve an equation of diagonal B by a division of each element."""
     shape, dtype = c.aval.shape, c.aval.dtype
     divisors = convert(_divisors(b, shape, kind), dtype)
     zero = bind("eq", divisors, fill(shape, 0, dtype))
     x = div(c, select(zero, fill(shape, 1, dtype), divisors))
-    x = select(zero, fill(shape, 0, dtype), x)
-    return [x, real(diagonal(c))] if _has_diagonal(kind, checked) else [x]
+    return select(zero, fill(shape, 0, dtype), x)
 
 
 def _stablehlo(
-    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, kind: str, transposed: bool,
-    checked: bool,
-) -> Any:  # fmt: skip
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, transposed: bool, checked: bool
+) -> Any:
     return b.traced(
-        lambda c, values: _write(c, values, kind, checked), operands, avals_in,
-        key=("rotations", kind, checked),
+        lambda c, values: _write(c, values, checked), operands, avals_in,
+        key=("rotations", checked),
     )  # fmt: skip
 
 
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _jvp(primals: Any, tangents: Any, *, transposed: bool, checked: bool) -> Any:
     # dX B - B dX = dC - (X dB - dB X), and so on
     (c, b), (c_dot, b_dot) = primals, tangents
-    kind = params["kind"]
+    params = {"transposed": transposed, "checked": checked}
     outs = rotations_p.bind(c, b, **params)
     change = c_dot
     if type(b_dot) is not Zero:
-        term = _apply(outs[0], b_dot, kind, params["transposed"])
-        change = bind("neg", term) if type(c_dot) is Zero else sub(c_dot, term)
+        change = _subtract(c_dot, _commute(outs[0], matrices.mt(b_dot) if transposed else b_dot))
     if type(change) is Zero:
         return outs, tuple([Zero(y.aval) for y in outs])
     dots = rotations_p.bind(change, b, **params)
-    if not _has_diagonal(kind, params["checked"]) or type(b_dot) is Zero:
+    if not checked or type(b_dot) is Zero:
         return outs, dots
-    # the diagonal is that of dC, since that of X dB - dB X is 0: X and dB share no element
-    unknown = sum_axes(real(nan_where(_couple(c, b), b_dot)), (c.aval.ndim - 1,))
-    return outs, (dots[0], add(dots[1], unknown))
+    return outs, (dots[0], add(dots[1], _unknown(c, b, b_dot)))
 
 
-def _apply(x: Any, b: Any, kind: str, transposed: bool) -> Any:
-    """Return the left side of the equation, or its transpose as a linear function of X."""
-    b = matrices.mt(b) if transposed else b
-    after = matmul(x, b)
-    if kind == _EACH:
-        return after
-    return bind("sub" if kind == _VALUES else "add", after, matmul(b, x))
+def _commute(x: Any, b: Any) -> Any:
+    return sub(matmul(x, b), matmul(b, x))
 
 
-def _couple(c: Any, b: Any) -> Any:
-    """Return where C couples vectors of equal values.
+def _subtract(x: Any, y: Any) -> Any:
+    """Return x - y, of which x may be a symbolic zero."""
+    return bind("neg", y) if type(x) is Zero else sub(x, y)
 
-    Where a second direction does so, too, what functions of the values have of second derivatives
-    is the product of both, which the diagonals do not hold.
+
+def _unknown(c: Any, b: Any, b_dot: Any) -> Any:
+    """Return the tangent of the diagonal of C beyond that of C itself: 0, or NaN.
+
+    That of X dB - dB X is 0, since X and dB share no element. Where C couples vectors of equal
+    values, and a second direction does so, too, what functions of the values have of second
+    derivatives is the product of both, which the diagonals do not hold.
     """
-    return bind("and", _are_equal(b, c.aval.shape, _VALUES), _is_large(c, c))
+    couple = bind("and", _are_equal(b, c.aval.shape, _VALUES), _is_large(c, c))
+    return sum_axes(real(nan_where(couple, b_dot)), (c.aval.ndim - 1,))
 
 
 def nan_where(condition: Any, dot: Any) -> Any:
@@ -254,51 +297,70 @@ def nan_where(condition: Any, dot: Any) -> Any:
     return bind("zero_quotient", scale_by(infinite, 0.0), none)
 
 
-def _transpose(cts: Any, c: Any, b: Any, *, kind: str, transposed: bool, checked: bool) -> Any:
+def _transpose(cts: Any, c: Any, b: Any, *, transposed: bool, checked: bool) -> Any:
     x_bar, d_bar = (*cts, Zero(c.aval))[:2]
     total = None
     if type(x_bar) is not Zero:
         # unlike the equation itself, its transpose is solved for matrices of any kind
-        (total,) = rotations_p.bind(x_bar, b, kind=kind, transposed=not transposed, checked=False)
+        (total,) = rotations_p.bind(x_bar, b, transposed=not transposed, checked=False)
         if checked:
-            nan = fill(total.aval.shape, np.nan, total.aval.dtype)
-            total = select(_undetermined(x_bar, d_bar, b, kind), nan, total)
+            total = _checked(total, x_bar, (x_bar,), d_bar, b, _VALUES)
     if type(d_bar) is not Zero:
         term = on_diagonal(d_bar, b)
         total = term if total is None else add(total, term)
     return (Zero(c.aval) if total is None else total), Zero(b.aval)
 
 
-def _undetermined(x_bar: Any, d_bar: Any, b: Any, kind: str) -> Any:
+def _checked(total: Any, x_bar: Any, bars: Sequence[Any], d_bar: Any, b: Any, kind: str) -> Any:
+    """Return a cotangent, NaN where nothing determines it.
+
+    What `x_bar` is zero to is the rounding of all cotangents of vectors, `bars`: those of a polar
+    factor have equal parts for both sides, and cancel in one of these sums.
+    """
+    nan = fill(total.aval.shape, np.nan, total.aval.dtype)
+    return select(_undetermined(x_bar, bars, d_bar, b, kind), nan, total)
+
+
+def _undetermined(x_bar: Any, bars: Sequence[Any], d_bar: Any, b: Any, kind: str) -> Any:
     """Return where a numerator is not zero although its denominator is.
 
     That of vectors that turn into each other is the part of `x_bar` that is antihermitian. Where
     the values of the same space have cotangents, too, these are the diagonal of a matrix whose
-    other elements are not known, but where it looks like a multiple of the identity matrix.
+    other elements are not known, but where it looks like a multiple of the identity matrix. That of
+    values that are zero has other rows and columns than vectors of these are weighted with.
     """
-    equal = _are_equal(b, x_bar.aval.shape, kind)
-    if kind == _EACH:
-        return bind("and", equal, _is_large(x_bar, x_bar))
-    across = adjoint(x_bar)
-    wrong = _is_large(sub(x_bar, across), x_bar)
-    if type(d_bar) is not Zero:
-        n = x_bar.aval.shape[-1]
+    shape = x_bar.aval.shape
+    equal = _are_equal(b, shape, kind)
+    across = None if kind == _EACH else adjoint(x_bar)
+    wrong = _is_large(x_bar if across is None else sub(x_bar, across), *bars)
+    if type(d_bar) is not Zero and kind != _VALUES:
+        rows = as_rows(d_bar, shape[-2])
+        weighted = _is_large(rows, rows)
+        if across is not None:  # an element of the diagonal is known, but none beside it
+            pairs = bind("or", weighted, matrices.mt(weighted))
+            weighted = bind("and", pairs, matrices.compare_positions(shape, "ne"))
+        wrong = bind("or", wrong, weighted)
+    elif type(d_bar) is not Zero:
+        n = shape[-1]
         weighted = bind("ne", d_bar, fill(d_bar.aval.shape, 0, d_bar.aval.dtype))
         pairs = bind("or", as_rows(weighted, n), as_columns(weighted, n))
-        along = _is_large(add(x_bar, across), x_bar)
+        along = _is_large(add(x_bar, across), *bars)
         rows = as_rows(d_bar, n)
         unlike = _is_large(sub(rows, as_columns(d_bar, n)), rows)
         wrong = bind("or", wrong, bind("or", bind("and", pairs, along), unlike))
     return bind("and", equal, wrong)
 
 
-def _is_large(x: Any, of: Any) -> Any:
-    """Return where a matrix is not zero to the rounding of another one."""
-    sizes, shape = bind("abs", of), of.aval.shape
-    if not of.aval.size:
+def _is_large(x: Any, *of: Any) -> Any:
+    """Return where a matrix is not zero to the rounding of others."""
+    if not x.aval.size:
         return bind("ne", x, x)
-    largest = bind("reduce_max", sizes, axes=(len(shape) - 2, len(shape) - 1))
-    unit = float(dtypes.finfo(sizes.aval.dtype).eps)
+    shape = x.aval.shape
+    axes = len(shape) - 2, len(shape) - 1
+    largest, *others = [bind("reduce_max", bind("abs", y), axes=axes) for y in of]
+    for other in others:
+        largest = bind("max", largest, other)
+    unit = float(dtypes.finfo(largest.aval.dtype).eps)
     bound = scale_by(largest, _NUMERATOR * max(shape[-2:]) * unit)
     return bind("gt", bind("abs", x), _repeat(bound, shape))
 
@@ -315,6 +377,157 @@ rotations_p: Primitive = Primitive(
 )
 
 
+# --- couplings ------------------------------------------------------------------------------------
+
+
+# The equations of X, Y and W, in the order of the operands P, M and G.
+_KINDS = (_VALUES, _PAIRS, _EACH)
+
+
+def couplings(c: Any, image: Any, blocks: Sequence[Any], u: Any) -> tuple[Any, ...]:
+    """Return X, Y, W of tall matrices, and the real diagonal of C, for C = U^H dA V.
+
+    `image` is dA V, and `blocks` are B and E, of square matrices B alone.
+    """
+    across = adjoint(c)
+    halves = [scale_by(f(c, across), 0.5) for f in (add, sub)]
+    b, *e = blocks
+    outer = (image, *e, u) if e else ()
+    return tuple(couplings_p.bind(*halves, b, *outer, transposed=False, checked=True))
+
+
+def _coupling_shape(
+    p: ShapedArray, m: ShapedArray, b: ShapedArray, *outer: ShapedArray, transposed: bool,
+    checked: bool,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    matrices.check_matrix("couplings", p, square=True)
+    found = [shaped_array(x.shape, x.dtype) for x in (p, m, *outer[:1])]
+    if checked:
+        found.append(shaped_array(p.shape[:-1], matrices.real_dtype(p.dtype)))
+    return tuple(found)
+
+
+def _coupling_numpy(p: Any, m: Any, b: Any, *outer: Any, transposed: bool, checked: bool) -> Any:
+    sides = (p, m, *outer[:1])
+    found = [_divide_numpy(c, b, kind) for c, kind in zip(sides, _KINDS, strict=False)]
+    return (*found, _diagonal_of_numpy(p)) if checked else tuple(found)
+
+
+def _coupling_stablehlo(
+    builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *, transposed: bool,
+    checked: bool,
+) -> Any:  # fmt: skip
+    def write(p: Any, m: Any, b: Any, *outer: Any) -> list[Any]:
+        sides = (p, m, *outer[:1])
+        found = [_divide(c, b, kind) for c, kind in zip(sides, _KINDS, strict=False)]
+        return [*found, real(diagonal(p))] if checked else found
+
+    return builder.traced(write, operands, avals_in, key=("couplings", checked))
+
+
+def _coupling_jvp(primals: Any, tangents: Any, *, transposed: bool, checked: bool) -> Any:
+    (p, _, b, *outer), (p_dot, m_dot, b_dot, *outer_dots) = primals, tangents
+    outs = couplings_p.bind(*primals, transposed=transposed, checked=checked)
+    changes = [p_dot, m_dot, *outer_dots[:1]]
+    if type(b_dot) is not Zero:
+        found, apply = outs[: len(changes)], _apply_transposed if transposed else _apply
+        terms = apply(found, b_dot, *outer_dots[1:2])
+        changes = [_subtract(x, y) for x, y in zip(changes, terms, strict=True)]
+    if all(type(x) is Zero for x in changes):
+        return outs, tuple([Zero(y.aval) for y in outs])
+    changes = [_filled(x) for x in changes]
+    dots = couplings_p.bind(*changes[:2], b, *changes[2:], *outer[1:], transposed=transposed,
+                            checked=checked)  # fmt: skip
+    if not checked or type(b_dot) is Zero:
+        return outs, dots
+    unknown = _unknown(p, b, b_dot)
+    if outer:
+        unknown = add(unknown, _unknown_outside(b, outer, outer_dots[1]))
+    return outs, (*dots[:-1], add(dots[-1], unknown))
+
+
+def _unknown_outside(b: Any, outer: Sequence[Any], e_dot: Any) -> Any:
+    """Return 0, and NaN for values that are zero whose vectors two directions turn outwards.
+
+    The value is then the length of a vector, of which its tangent is one component.
+    """
+    image, _, u = outer
+    outside = sub(image, matmul(u, matmul(adjoint(u), image)))
+    large = bind("and", _are_equal(b, image.aval.shape, _EACH), _is_large(outside, image))
+    turned = bind("reduce_or", large, axes=(large.aval.ndim - 2,))
+    condition = as_rows(turned, image.aval.shape[-2])
+    return sum_axes(real(nan_where(condition, e_dot)), (image.aval.ndim - 2,))
+
+
+def _filled(x: Any) -> Any:
+    return fill(x.aval.shape, 0, x.aval.dtype) if type(x) is Zero else x
+
+
+# Both are linear in dB and dE, whose tangents exist together (`_block_jvp`).
+
+
+def _apply(found: Sequence[Any], b: Any, *e: Any) -> list[Any]:
+    """Return both parts of Z_u B - W^H E - B Z_v, and W B - E Z_v."""
+    x, y, *w = found
+    left, right = add(x, y), sub(x, y)
+    total = sub(matmul(left, b), matmul(b, right))
+    if w:
+        total = sub(total, matmul(adjoint(w[0]), e[0]))
+    across = adjoint(total)
+    terms = [scale_by(f(total, across), 0.5) for f in (add, sub)]
+    return [*terms, sub(matmul(w[0], b), matmul(e[0], right))] if w else terms
+
+
+def _apply_transposed(found: Sequence[Any], b: Any, *e: Any) -> list[Any]:
+    """Apply the transpose of `_apply`, with conj as its own transpose."""
+    x, y, *w = found
+    total = scale_by(add(add(x, adjoint(x)), sub(y, adjoint(y))), 0.5)
+    b_t = matrices.mt(b)
+    left, right = matmul(total, b_t), bind("neg", matmul(b_t, total))
+    if w:
+        right = sub(right, matmul(matrices.mt(e[0]), w[0]))
+    terms = [add(left, right), sub(left, right)]
+    if w:
+        terms.append(sub(matmul(w[0], b_t), matmul(matrices.conj(e[0]), adjoint(total))))
+    return terms
+
+
+def _coupling_transpose(
+    cts: Any, p: Any, m: Any, b: Any, *outer: Any, transposed: bool, checked: bool
+) -> Any:
+    count = 2 + len(outer[:1])
+    bars = cts[:count]
+    d_bar: Any = cts[count] if checked else Zero(p.aval)
+    totals: list[Any] = [Zero(x.aval) for x in (p, m, *outer[:1])]
+    if any(type(x) is not Zero for x in bars):
+        bars = [_filled(x) for x in bars]
+        totals = list(couplings_p.bind(
+            *bars[:2], b, *bars[2:], *outer[1:], transposed=not transposed, checked=False
+        ))  # fmt: skip
+        if checked:
+            totals = [
+                _checked(total, bar, bars, d_bar, b, kind)
+                for total, bar, kind in zip(totals, bars, _KINDS, strict=False)
+            ]
+    if type(d_bar) is not Zero:
+        terms = on_diagonal_p.bind(convert(d_bar, b.aval.dtype), b, *outer[1:2])
+        for k, term in zip((0, 2), terms, strict=False):
+            totals[k] = term if type(totals[k]) is Zero else add(totals[k], term)
+    return (*totals[:2], Zero(b.aval), *totals[2:], *[Zero(x.aval) for x in outer[1:]])
+
+
+couplings_p: Primitive = Primitive(
+    "couplings",
+    shape=_coupling_shape,
+    numpy=_coupling_numpy,
+    stablehlo=_coupling_stablehlo,
+    jvp=_coupling_jvp,
+    transpose=_coupling_transpose,
+    batch=matrices.matrix_batch(lambda: couplings_p),
+    sharding=dimension_names.of_last(2),
+)
+
+
 # --- on_diagonal ----------------------------------------------------------------------------------
 
 
@@ -325,30 +538,42 @@ def on_diagonal(d: Any, b: Any) -> Any:
 
 def _on_diagonal_jvp(primals: Any, tangents: Any) -> Any:
     # between equal values the tangent is that of how the weights depend on the values, times dB
-    (d, b), (d_dot, b_dot) = primals, tangents
-    outs = on_diagonal_p.bind(d, b)
-    dot: Any = Zero(outs[0].aval)
+    # and dE
+    (d, *blocks), (d_dot, *block_dots) = primals, tangents
+    outs = on_diagonal_p.bind(d, *blocks)
+    dots: Any = [Zero(y.aval) for y in outs]
     if type(d_dot) is not Zero:
-        (dot,) = on_diagonal_p.bind(d_dot, b)
-    if type(b_dot) is not Zero:
-        shape, n = b.aval.shape, b.aval.shape[-1]
-        condition = _are_equal(b, shape, _VALUES)
+        dots = list(on_diagonal_p.bind(d_dot, *blocks))
+    for k, (dot, kind) in enumerate(zip(block_dots, (_VALUES, _EACH), strict=False)):
+        if type(dot) is Zero:
+            continue
+        shape = dot.aval.shape
+        condition = _are_equal(blocks[0], shape, kind)
         if type(d_dot) is Zero:
-            condition = bind("and", condition, bind("ne", as_rows(d, n), as_columns(d, n)))
-        unknown = nan_where(condition, b_dot)
-        dot = unknown if type(dot) is Zero else add(dot, unknown)
-    return outs, (dot,)
+            rows = as_rows(d, shape[-2])
+            weights = as_columns(d, shape[-1]) if kind == _VALUES else fill(shape, 0, d.aval.dtype)
+            condition = bind("and", condition, bind("ne", rows, weights))
+        unknown = nan_where(condition, dot)
+        dots[k] = unknown if type(dots[k]) is Zero else add(dots[k], unknown)
+    return outs, tuple(dots)
+
+
+def _write_diagonal(d: Any, b: Any, *e: Any) -> list[Any]:
+    return [_with_diagonal(d), *[fill(x.aval.shape, 0, x.aval.dtype) for x in e]]
 
 
 on_diagonal_p: Primitive = Primitive(
     "on_diagonal",
-    shape=lambda d, b: (shaped_array(b.shape, b.dtype),),
-    numpy=lambda d, b: (_diagonal_numpy(d),),
+    shape=lambda d, *blocks: tuple([shaped_array(x.shape, x.dtype) for x in blocks]),
+    numpy=lambda d, b, *e: (_diagonal_numpy(d), *[np.zeros_like(x) for x in e]),
     stablehlo=lambda b, operands, avals_in, avals_out: b.traced(
-        lambda d: [_with_diagonal(d)], operands[:1], avals_in[:1], key="on_diagonal"
+        _write_diagonal, operands, avals_in, key="on_diagonal"
     ),
     jvp=_on_diagonal_jvp,
-    transpose=lambda cts, d, b: (diagonal(cts[0]), Zero(b.aval)),
+    transpose=lambda cts, d, *blocks: (
+        Zero(d.aval) if type(cts[0]) is Zero else diagonal(cts[0]),
+        *[Zero(x.aval) for x in blocks],
+    ),
     batch=matrices.matrix_batch(lambda: on_diagonal_p),
     sharding=dimension_names.of_last(1),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import solvers, table
-from xnp.primitives.equal_values import block_values, pair_quotients, quotients, rotations
+from xnp.primitives.equal_values import blocks_of_tall, couplings, rotations
 from xnp.primitives.matrices import (
     adjoint,
     as_columns,
@@ -219,40 +219,47 @@ def _svd_jvp(
             "the matrix are not determined.", got=a.aval.str_long(), hint="use full_matrices=False",
         ))  # fmt: skip
     s, u, vh = svd_p.bind(a, **{**params, "full_matrices": False, "compute_uv": True})
-    v = adjoint(vh)
-    c = matmul(adjoint(u), matmul(a_dot, v))
-    b = block_values(s, u, v, a)
-    both, s_dot = rotations(scale_by(add(c, adjoint(c)), 0.5), b)
+    v, wide = adjoint(vh), m < n
+    # the adjoint of a wide matrix is tall, and has the vectors of both sides exchanged
+    tall = (v, u, adjoint(a), adjoint(a_dot)) if wide else (u, v, a, a_dot)
+    s_dot, *sides = _tangents_of_tall(s, *tall, compute_uv, -1.0 if wide else 1.0)
     if not compute_uv:
         return (s,), (s_dot,)
-    u_dot, v_dot = _vector_tangents(b, u, v, c, both, a_dot)
+    v_dot, u_dot = sides if wide else sides[::-1]
     return (s, u, vh), (s_dot, u_dot, adjoint(v_dot))
 
 
-def _vector_tangents(b: Any, u: Any, v: Any, c: Any, both: Any, a_dot: Any) -> tuple[Any, Any]:
+def _tangents_of_tall(
+    s: Any, u: Any, v: Any, a: Any, a_dot: Any, compute_uv: bool, free: float
+) -> tuple[Any, ...]:
+    """Return the tangents of s, U and V, or of s alone, of a matrix that is not wide.
+
+    For complex A, the phase of a pair of vectors is free: one of both takes all of it, U for `free`
+    of 1 and V for -1.
+    """
     # with C = U^H dA V, its hermitian part P and its other part M, and B = U^H A V, diag(s) here:
-    #   dU = U (X + Y) + (1 - U U^H) dA V B^-1,   X B - B X = P, X_ij = P_ij / (s_j - s_i)
-    #   dV = V (X - Y) + (1 - V V^H) dA^H U B^-1, Y B + B Y = M, Y_ij = M_ij / (s_j + s_i)
+    #   dU = U (X + Y) + (1 - U U^H) W,   W B = dA V,     X B - B X = P, X_ij = P_ij / (s_j - s_i)
+    #   dV = V (X - Y),                                   Y B + B Y = M, Y_ij = M_ij / (s_j + s_i)
     # X turns both, Y turns them apart: the same as F . (C S + S C^H) with F_ij = 1 / (s_j^2 -
-    # s_i^2), but for equal values, too, Y is a number. For complex A, the phase of a pair of
-    # vectors is free: U takes all of it
-    skew = scale_by(sub(c, adjoint(c)), 0.5)
-    apart = pair_quotients(skew, b)
+    # s_i^2), but for equal values, too, Y is a number
+    image = matmul(a_dot, v)
+    c = matmul(adjoint(u), image)
+    blocks = blocks_of_tall(s, u, v, a)
+    if not compute_uv and len(blocks) == 1:
+        return (rotations(scale_by(add(c, adjoint(c)), 0.5), blocks[0])[1],)
+    both, apart, *leaving, s_dot = couplings(c, image, blocks, u)
+    if not compute_uv:
+        return (s_dot,)
     inner_u, inner_v = add(both, apart), sub(both, apart)
-    m, n = a_dot.aval.shape[-2:]
     if dtypes.is_complex(c.aval.dtype):
-        phase = mul(eye(c.aval.shape, c.aval.dtype), apart)
+        phase = mul(eye(c.aval.shape, c.aval.dtype), scale_by(apart, free))
         inner_u, inner_v = add(inner_u, phase), add(inner_v, phase)
     u_dot, v_dot = matmul(u, inner_u), matmul(v, inner_v)
-    if m > n:
-        image = matmul(a_dot, v)
-        outside = sub(image, matmul(u, matmul(adjoint(u), image)))
-        u_dot = add(u_dot, quotients(outside, b))
-    if n > m:
-        image = matmul(adjoint(a_dot), u)
-        outside = sub(image, matmul(v, matmul(adjoint(v), image)))
-        v_dot = add(v_dot, quotients(outside, b))
-    return u_dot, v_dot
+    if leaving:
+        # projected after the division, so that cotangents are projected before their check
+        outside = sub(leaving[0], matmul(u, matmul(adjoint(u), leaving[0])))
+        u_dot = add(u_dot, outside)
+    return s_dot, u_dot, v_dot
 
 
 svd_p: Primitive = Primitive(

@@ -205,8 +205,8 @@ _DIAGONAL = np.diag([1.0, 2.0, 4.0])
 _EQUAL = np.diag([1.0, 1.0, 4.0])
 
 
-def _equation(kind: str, *, transposed: bool = False, checked: bool = True) -> dict[str, Any]:
-    return {"kind": kind, "transposed": transposed, "checked": checked}
+def _equation(*, transposed: bool = False, checked: bool = True) -> dict[str, Any]:
+    return {"transposed": transposed, "checked": checked}
 
 
 def _rotations() -> list[Sample]:
@@ -217,24 +217,44 @@ def _rotations() -> list[Sample]:
     """
     samples = []
     for dtype in ("float64", "complex128", "float32"):
-        c, skew = _hermitian((3, 3), dtype), _matrix((3, 3), dtype)
-        skew, b = skew - skew.T.conj(), _DIAGONAL.astype(dtype)
-        exact = _tolerance(dtype)
+        c, b = _hermitian((3, 3), dtype), _DIAGONAL.astype(dtype)
         samples += [
-            Sample([c, b], _equation("values"), exact, smooth=False),
-            Sample([skew, b], _equation("pairs"), exact, smooth=False),
-            Sample([np.stack([c, skew]), np.stack([b] * 2)], _equation("each"), exact,
+            Sample([np.stack([c, c]), np.stack([b] * 2)], _equation(), _tolerance(dtype),
                    smooth=False),
-            Sample([_matrix((4, 3), dtype), b], _equation("each", transposed=True, checked=False),
-                   exact, smooth=False),
+            Sample([_matrix((3, 3), dtype), b], _equation(transposed=True, checked=False),
+                   _tolerance(dtype), smooth=False),
         ]  # fmt: skip
     edges = [
-        Sample([_hermitian((3, 3), "float64"), _EQUAL], _equation("values"), EXACT, smooth=False,
+        Sample([_hermitian((3, 3), "float64"), _EQUAL], _equation(), EXACT, smooth=False,
                note="equal values"),
-        *[Sample([np.zeros(shape), np.zeros(shape)], _equation("values"), EXACT, smooth=False)
+        *[Sample([np.zeros(shape), np.zeros(shape)], _equation(), EXACT, smooth=False)
           for shape in ((0, 0), (1, 1))],
     ]  # fmt: skip
     return [*samples, *edges]
+
+
+def _couplings() -> list[Sample]:
+    """Return equations of square and tall matrices, as `_rotations` does, and values of zero."""
+    samples = []
+    for dtype in ("float64", "complex128", "float32"):
+        p, m, b = _hermitian((3, 3), dtype), _matrix((3, 3), dtype), _DIAGONAL.astype(dtype)
+        m = m - m.T.conj()
+        u = np.linalg.qr(_matrix((5, 3), dtype, 3))[0]
+        outer = [_matrix((5, 3), dtype, 8), np.zeros_like(u), u]
+        samples += [
+            Sample([p, m, b], _equation(), _tolerance(dtype), smooth=False),
+            Sample([np.stack([x] * 2) for x in (p, m, b, *outer)], _equation(), _tolerance(dtype),
+                   smooth=False),
+            Sample([_matrix((3, 3), dtype), m, b, *outer],
+                   _equation(transposed=True, checked=False), _tolerance(dtype), smooth=False),
+        ]  # fmt: skip
+    half, none = np.diag([2.0, 0.0, 0.0]), np.zeros((0, 0))
+    wide = [_hermitian((3, 3), "float64"), np.zeros((3, 3)), half]
+    return [
+        *samples,
+        Sample(wide, _equation(), EXACT, smooth=False, note="values of zero"),
+        Sample([none] * 3, _equation(), EXACT, smooth=False),
+    ]
 
 
 def _tridiagonal_eigenvalues() -> list[Sample]:
@@ -279,11 +299,13 @@ TABLE: dict[str, list[Sample]] = {
         _nan(2, lower=True),
     ],
     "rotations": _rotations(),
+    "couplings": _couplings(),
     "on_diagonal": [
         Sample([np.arange(1.0, 4.0), _DIAGONAL], {}, EXACT),
         Sample([np.ones((2, 3), np.float32), np.stack([_DIAGONAL] * 2).astype("float32")], {},
                FLOAT32),
         Sample([np.arange(1.0, 4.0), _EQUAL], {}, EXACT, smooth=False, note="equal values"),
+        Sample([np.arange(1.0, 4.0), _DIAGONAL, np.zeros((5, 3))], {}, EXACT, note="tall"),
         Sample([np.zeros(0), np.zeros((0, 0))], {}, EXACT),
     ],
     "eigenvalue_tangents": [
@@ -298,6 +320,8 @@ TABLE: dict[str, list[Sample]] = {
         Sample([np.zeros((2, 0)), *[np.zeros((2, 0, 0))] * 3], {}, EXACT),
         Sample([np.array([1.0, 2.0, 4.0]), np.eye(3), np.eye(3), _DIAGONAL], {}, EXACT,
                smooth=False, note="whose tangent is that of a product"),
+        Sample([np.arange(1.0, 3.0), np.eye(3, 2), np.eye(2), np.diag([1.0, 2.0, 3.0])[:, :2]], {},
+               EXACT, smooth=False, note="tall"),
         Sample([np.ones((2, 3), "float32"), *[np.stack([np.eye(3, dtype="float32")] * 2)] * 3], {},
                EXACT, smooth=False, note="equal values"),
     ],
