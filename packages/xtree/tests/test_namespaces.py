@@ -250,13 +250,58 @@ def imported(tmp_path, monkeypatch):
 
 
 MANY = "import gc\nwas_enabled = gc.isenabled()\nkept = [[] for _ in range(30_000)]\n"
+WAIT = "import sys\nsys._begun.set()\nassert sys._may_end.wait(60)\n"
 
 
 def test_the_collector_pauses_while_a_module_is_imported(imported):
     run, passes = imported
+    threshold = gc.get_threshold()
     module = run(MANY)
-    assert not module.was_enabled and gc.isenabled()
-    assert passes == []
+    assert module.was_enabled and gc.isenabled()
+    assert passes == [] and gc.get_threshold() == threshold
+
+
+@pytest.fixture
+def during_import(imported, monkeypatch):
+    """Return what calls a function of this thread while another one is inside of an import."""
+    monkeypatch.setattr(sys, "_begun", threading.Event(), raising=False)
+    monkeypatch.setattr(sys, "_may_end", threading.Event(), raising=False)
+    threshold = gc.get_threshold()
+
+    def run(function):
+        thread = threading.Thread(target=imported[0], args=(WAIT,))
+        thread.start()
+        try:
+            assert sys._begun.wait(60)
+            function()
+        finally:
+            sys._may_end.set()
+            thread.join()
+
+    yield run
+    gc.enable()
+    gc.set_threshold(*threshold)
+
+
+def test_a_collector_that_another_thread_turns_off_stays_off(during_import):
+    threshold = gc.get_threshold()
+    during_import(gc.disable)
+    assert not gc.isenabled()
+    assert gc.get_threshold() == threshold
+
+
+def test_a_threshold_that_another_thread_sets_stays_set(during_import):
+    during_import(lambda: gc.set_threshold(1234, 9, 8))
+    assert gc.get_threshold()[:2] == (1234, 9)
+
+
+def test_two_imports_at_once_restore_the_threshold(during_import, tmp_path):
+    threshold = gc.get_threshold()
+    (tmp_path / "made_there.py").write_text("value = 1")
+    importlib.invalidate_caches()
+    during_import(lambda: namespaces.import_by_name("made_there"))
+    assert sys.modules.pop("made_there").value == 1
+    assert gc.get_threshold() == threshold
 
 
 def test_what_a_module_made_counts_as_old(tmp_path):
@@ -276,7 +321,7 @@ def test_the_collector_goes_on_after_a_failed_import(imported):
     run, _ = imported
     with pytest.raises(ZeroDivisionError):
         run(MANY + "1 / 0")
-    assert gc.isenabled()
+    assert gc.isenabled() and gc.get_threshold()[0] < 100_000
 
 
 def test_a_collector_that_is_off_stays_off(imported):

@@ -277,18 +277,25 @@ def import_by_name(name: str) -> Any:
       >>> import_by_name("math").sqrt(4)
       2.0
     """
-    if name in sys.modules or not gc.isenabled():
+    before = gc.get_threshold()
+    if name in sys.modules or not 0 < before[0] < _PAUSED or not gc.isenabled():
         return importlib.import_module(name)
-    gc.disable()
+    gc.set_threshold(_PAUSED, *before[1:])
     try:
         return importlib.import_module(name)
     finally:
-        gc.enable()
-        if gc.get_count()[0] > _MANY_OBJECTS and gc.get_freeze_count() < _FEW_FROZEN:
+        if gc.get_threshold()[0] == _PAUSED:  # neither another import's end nor the user set it
+            gc.set_threshold(*before)
+        many = gc.get_count()[0] > _MANY_OBJECTS
+        if many and gc.isenabled() and gc.get_freeze_count() < _FEW_FROZEN:
             gc.freeze()  # both move lists of objects, and look at none
             gc.unfreeze()
 
 
+# New objects until the collector looks: more than any module makes. Not `gc.disable`, which another
+# thread may call meanwhile, and whose end nobody could tell from the end of this pause; and not a
+# number that never comes, which a thread that saves and restores the threshold would leave set.
+_PAUSED = 100_003
 _MANY_OBJECTS = 2000  # for fewer it does not pay to have those of the user count as old, too
 _FEW_FROZEN = 1000  # Python 3.12 begins with 375; who freezes objects freezes many
 
