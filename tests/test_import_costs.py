@@ -66,6 +66,18 @@ def test_importing_starts_no_thread_no_client_and_writes_no_file(module, tmp_pat
         assert int(out[1]) <= int(alone)
 
 
+FIRST_GRADIENT = (
+    "import xstack as xs, xstack.numpy as xnp, xstack.random as xr\n"
+    "x = xr.normal(xr.PRNGKey(0), (3,))\n"
+    "xs.jit(xs.grad(lambda x: xnp.sum(xnp.tanh(x) * x)))(x)"
+)
+
+
+def test_a_first_compiled_gradient_makes_no_dataclass():
+    # Each compiles the text of its methods, half a millisecond in every process: see `Record`.
+    assert "dataclasses" not in modules_after(FIRST_GRADIENT)
+
+
 # The family has about 450 modules in all; a namespace that needs most of them at once has lost its
 # laziness. NumPy and ml_dtypes alone load about 130 modules of their own.
 MOST_MODULES = {"xstack": 4, "xtree": 2, "xprim": 31, "xstack.numpy": 72, "xad": 100}

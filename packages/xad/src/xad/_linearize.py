@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from xad._jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
@@ -371,15 +370,25 @@ class StagedLinearizeTrace(LinearizeTrace):
         ])  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class LinearProgram:
+class LinearProgram(Record):
     """The derivative of a function at a point: a tape between the tangents that are not zero."""
 
+    __slots__ = __match_args__ = ("jaxpr", "residuals", "nonzero_in", "nonzero_out", "meshes")
     jaxpr: Jaxpr
     residuals: Sequence[Any]
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
-    meshes: Mapping[Var, tuple[Any, ...]] = field(default_factory=dict)  # of the primals
+    meshes: Mapping[Var, tuple[Any, ...]]  # of the primals
+
+    def __init__(
+        self, jaxpr: Jaxpr, residuals: Sequence[Any], nonzero_in: tuple[bool, ...],
+        nonzero_out: tuple[bool, ...], meshes: Mapping[Var, tuple[Any, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        set_once(self, "jaxpr", jaxpr)
+        set_once(self, "residuals", residuals)
+        set_once(self, "nonzero_in", nonzero_in)
+        set_once(self, "nonzero_out", nonzero_out)
+        set_once(self, "meshes", {} if meshes is None else meshes)
 
     @property
     def meshes_of_all(self) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import (
     Any,
     ClassVar,
@@ -72,7 +71,7 @@ from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, find, path_of, transformed, transforming
 from xprim.typing import AxisName, PyTree
 from xtree.namespaces import late_import
-from xtree.records import Record, set_once
+from xtree.records import Immutable, Record, set_once
 
 __all__ = ()
 
@@ -128,17 +127,32 @@ class Signature(Record):
         set_once(self, "references", references)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Form:
+class _Form(Immutable):
     """A linear function without its residuals: what two calls of a compiled function share."""
 
+    __slots__ = (
+        "jaxpr", "meshes", "nonzero_in", "nonzero_out", "numbers", "same_as", "signature",
+    )  # fmt: skip
     jaxpr: Jaxpr
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
     signature: Signature
     numbers: tuple[int, ...]  # of the primal that each residual of a pull-back is, or -1
     same_as: Sequence[int]  # for each primal, the number of the last one that is the same array
-    meshes: Mapping[Var, tuple[Any, ...]] = field(default_factory=dict)
+    meshes: Mapping[Var, tuple[Any, ...]]
+
+    def __init__(
+        self, jaxpr: Jaxpr, nonzero_in: tuple[bool, ...], nonzero_out: tuple[bool, ...],
+        signature: Signature, numbers: tuple[int, ...], same_as: Sequence[int],
+        meshes: Mapping[Var, tuple[Any, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        set_once(self, "jaxpr", jaxpr)
+        set_once(self, "nonzero_in", nonzero_in)
+        set_once(self, "nonzero_out", nonzero_out)
+        set_once(self, "signature", signature)
+        set_once(self, "numbers", numbers)
+        set_once(self, "same_as", same_as)
+        set_once(self, "meshes", {} if meshes is None else meshes)
 
 
 class _LinearFunction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import (
     Any,
     Concatenate,
@@ -57,6 +56,7 @@ from xprim.strict_options import results_are_checked
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
 from xtree.namespaces import late_import
+from xtree.records import Record, set_once
 
 __all__ = [
     "Unplaced", "place_ahead", "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered",
@@ -231,8 +231,7 @@ class Wrapped(Protocol[P, R]):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ArgInfo:
+class ArgInfo(Record):
     """What is known of an argument ahead of time.
 
     Attributes:
@@ -241,9 +240,15 @@ class ArgInfo:
       donated: whether a result may take its memory.
     """
 
+    __slots__ = __match_args__ = ("shape", "dtype", "donated")
     shape: tuple[int, ...]
     dtype: Any
     donated: bool
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, donated: bool) -> None:
+        set_once(self, "shape", shape)
+        set_once(self, "dtype", dtype)
+        set_once(self, "donated", donated)
 
 
 CompilerOptions = dict[str, Any]

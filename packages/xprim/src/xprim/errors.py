@@ -903,7 +903,7 @@ def attribute_error(value: Any, name: str) -> AttributeError:
 # libraries, or else by the nearest spelling among the function's own parameters. A call that is
 # right pays nothing for it.
 
-_UNKNOWN = re.compile(r"got an unexpected keyword argument '(\w+)'$")
+_UNKNOWN = r"got an unexpected keyword argument '(\w+)'$"
 # What other libraries call an argument -> what it is called here, the likeliest first.
 _HERE = {
     "dim": ("axis", "axes", "dimension", "dimensions", "axis1"),
@@ -931,7 +931,7 @@ def hint_at_keyword(error: BaseException) -> None:
     Args:
       error: whose traceback ends at the boundary of the function, which Python refused to call.
     """
-    found = _UNKNOWN.search(str(error)) if type(error) is TypeError and error.args else None
+    found = re.search(_UNKNOWN, str(error)) if type(error) is TypeError and error.args else None
     traceback = error.__traceback__
     if found is None or traceback is None or traceback.tb_next is not None:
         return

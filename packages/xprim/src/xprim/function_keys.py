@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import dataclasses
 import dis
 import enum
 import functools
@@ -23,7 +22,6 @@ import types
 import typing
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, ClassVar, TypeVar
 
@@ -42,7 +40,8 @@ from xprim.static_keys import static_key
 from xprim.transformed import Transformed
 from xtree.errors import shown, with_article
 from xtree.interning import is_hashable, remember
-from xtree.records import Record, has_equality_of_identity
+from xtree.namespaces import late_import
+from xtree.records import Record, has_equality_of_identity, set_once
 
 __all__ = [
     "captured_state", "difference", "Identity", "constant_by_attributes", "describe_function",
@@ -51,6 +50,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_dataclasses = late_import("dataclasses", "whoever makes one has imported it")
 
 
 # ------------------------------------------------------------------------------------ code reach
@@ -92,11 +93,10 @@ _REFLECTION = (BOOKKEEPING - {"__dict__"}) | frozenset(
     "__builtins__ __closure__ __code__ __getattribute__ __globals__ __subclasses__ "
     "cell_contents cr_frame f_back f_builtins f_globals f_locals gi_frame tb_frame".split()
 )
-_NAMED_IN_TEXT = re.compile("|".join(sorted(_REFLECTION)))
+_NAMED_IN_TEXT = "|".join(sorted(_REFLECTION))
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Record):
     """What a code object, and those inside it, can reach.
 
     Attributes:
@@ -107,11 +107,22 @@ class Reach:
       has_sets: whether it holds sets of constants, which are equal in whatever order they come.
     """
 
+    __slots__ = __match_args__ = ("globals", "cells", "attributes", "obstacle", "has_sets")
     globals: tuple[Chain, ...]
     cells: tuple[Chain, ...]
     attributes: frozenset[str]
     obstacle: str
     has_sets: bool
+
+    def __init__(
+        self, globals_: tuple[Chain, ...], cells: tuple[Chain, ...], attributes: frozenset[str],
+        obstacle: str, has_sets: bool,
+    ) -> None:  # fmt: skip
+        set_once(self, "globals", globals_)
+        set_once(self, "cells", cells)
+        set_once(self, "attributes", attributes)
+        set_once(self, "obstacle", obstacle)
+        set_once(self, "has_sets", has_sets)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -149,7 +160,7 @@ def reflection_in(text: str) -> str:
       >>> reflection_in("{0.__globals__[scale]}")
       'a string names __globals__'
     """
-    found = _NAMED_IN_TEXT.search(text)
+    found = re.search(_NAMED_IN_TEXT, text)
     return f"a string names {found[0]}" if found else ""
 
 
@@ -891,7 +902,7 @@ class Walk:
         found: list[Hashable] = []
         for name, field in vars(cls).get("__dataclass_fields__", {}).items():
             of_field = [v for v in (field.default, field.default_factory)
-                        if v is not dataclasses.MISSING]  # fmt: skip
+                        if v is not _dataclasses.MISSING]  # fmt: skip
             found.append(self.named(f"field {name}", (*field.metadata.items(), *of_field)))
         return found
 
@@ -919,6 +930,8 @@ class Walk:
     def _instance(self, value: Any) -> Hashable:
         """Return the key of an object whose class says that it does not change."""
         cls = type(value)
+        if cls.__module__ == "dataclasses" and value is _dataclasses._HAS_DEFAULT_FACTORY:
+            return self._constant(value)
         if made_by(cls) is tuple.__new__ and cls.__iter__ is tuple.__iter__:
             own = self.attributes(held_in_dict(value))
             return (self.key(cls), *[self.key(v) for v in value], *own)
@@ -926,7 +939,7 @@ class Walk:
             return self.refuse(f"{with_article_of(value)} may change", value)
         held = held_in_slots(value) | held_in_dict(value)
         if getattr(cls.__dict__.get("__dataclass_params__"), "frozen", False):
-            fields = {f.name: getattr(value, f.name, MISSING) for f in dataclasses.fields(value)}
+            fields = {f.name: getattr(value, f.name, MISSING) for f in _dataclasses.fields(value)}
             return (self.key(cls), *self.attributes(fields | held))
         if counts_by_attributes(cls):
             shown = {k: v for k, v in held.items() if k not in COPIED}
@@ -959,7 +972,6 @@ Walk._by_kind = {
     xtree.PyTreeDef: Walk._structure,
     type(functools.lru_cache(len)): Walk._remembering,
     object: Walk._constant,
-    type(dataclasses._HAS_DEFAULT_FACTORY): Walk._constant,  # type: ignore[attr-defined]
     Missing: Walk._missing,
     float: Walk._float,
     complex: Walk._complex,

@@ -72,8 +72,9 @@ def shorten(error: BaseException) -> None:
 when_leaving(shorten)
 
 
-_LABEL = re.compile(r"(?:lax\.)?([a-z]\w*)(?=: )")
-_ARGUMENT = re.compile(r": (\w+)(?=: )")
+# Patterns of messages: compiled when an error is shown.
+_LABEL = r"(?:lax\.)?([a-z]\w*)(?=: )"
+_ARGUMENT = r": (\w+)(?=: )"
 # A computation that failed later, or out of memory, is reported by the function that began it.
 _OF_ARGUMENTS = (TypeError, ValueError, IndexError, NameError)
 _OF_ARRAYS = ("xnp", "xrandom", "xpar")  # packages whose public functions take arrays
@@ -86,7 +87,7 @@ def _name_function(error: BaseException) -> None:
     public array function, stays as it is; so does what comes out of a function given as argument.
     """
     text: Any = error.args[0] if error.args else None
-    label = _LABEL.match(text) if type(text) is str else None
+    label = re.match(_LABEL, text) if type(text) is str else None
     if label is None:
         _name_what_refused(error)
     if label is None or not isinstance(error, _OF_ARGUMENTS):
@@ -103,7 +104,7 @@ def _name_what_refused(error: BaseException) -> None:
     One about memory becomes an `OutOfMemoryError`.
     """
     is_about_memory = isinstance(error, MemoryError) and not isinstance(error, OutOfMemoryError)
-    is_named = _NAMED.match(str(error))
+    is_named = re.match(_NAMED, str(error))
     if not is_about_memory and (is_named or type(error) not in _OF_OTHERS):
         return
     for fun, given in called(error.__traceback__):
@@ -114,7 +115,7 @@ def _name_what_refused(error: BaseException) -> None:
         error.args = (f"{fun.__name__}: {str(error).rstrip('.')}.",)
 
 
-_NAMED = re.compile(r"[\w.<>]+: ")
+_NAMED = r"[\w.<>]+: "
 # Classes of what Python and NumPy raise for numbers that they do not take; ours are derived ones.
 _OF_OTHERS = (OverflowError, TypeError, ValueError)
 
@@ -130,7 +131,7 @@ def _speaks(fun: Any, given: dict[str, Any]) -> bool:
 
 def _without_argument(text: str, fun: Any) -> str:
     """Return what follows a name, without the name of an argument that the function has not."""
-    argument = _ARGUMENT.match(text)
+    argument = re.match(_ARGUMENT, text)
     return text[argument.end() :] if argument and argument[1] not in _parameters(fun) else text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import functools
 import itertools
@@ -12,7 +11,6 @@ import os
 import stat
 import struct
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +19,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.byte_formats import sha256
 from xprim import runtime_options
 from xprim.errors import XStackRuntimeError, message
+from xtree.namespaces import late_import
 from xtree.records import Record, set_once
 
 __all__ = [
@@ -30,6 +29,9 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_base64 = late_import("base64", "programs that are loaded need no text")
+_zlib = late_import("zlib", "programs that are loaded need no text")
 
 
 # ----------------------------------------------------------------------------------- cache files
@@ -105,12 +107,14 @@ def unpack(data: bytes, key: str | None = None) -> Entry:
 
 def compressed(text: str) -> str:
     """Return a text in a form that is short, and quick to make."""
-    return base64.b64encode(zlib.compress(text.encode(), 1)).decode()
+    packed: bytes = _base64.b64encode(_zlib.compress(text.encode(), 1))
+    return packed.decode()
 
 
 def expanded(text: str) -> str:
     """Return the text of which `compressed` made this."""
-    return zlib.decompress(base64.b64decode(text)).decode()
+    unpacked: bytes = _zlib.decompress(_base64.b64decode(text))
+    return unpacked.decode()
 
 
 def private_directory(path: Path, *, make: bool) -> str:

@@ -91,12 +91,10 @@ class XlaMemoryError(XlaError, OutOfMemoryError):
 
 
 # "Out of memory allocating 400000000000000 bytes", "... trying to allocate 363.80TiB"
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory\D*?allocat\D*(\d[\d,]*(?:\.\d+)?) ?([kmgtpe]i?b)?", re.IGNORECASE
-)
+_OUT_OF_MEMORY = r"(?i)out of memory\D*?allocat\D*(\d[\d,]*(?:\.\d+)?) ?([kmgtpe]i?b)?"
 
 # What XLA says of a program that could not begin, since what it waits for has failed.
-_OF_AN_OPERAND = re.compile("Error (dispatching|preparing) computation")
+_OF_AN_OPERAND = "Error (dispatching|preparing) computation"
 
 
 def _read_size(found: re.Match[str]) -> int | str:
@@ -148,10 +146,10 @@ def _allocating(used_by: str, found: re.Match[str] | None) -> tuple[str, str, st
 
 def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
     """Raise `cause` again as an `XlaError` whose first line is ours."""
-    found = _OUT_OF_MEMORY.search(str(cause))
+    found = re.search(_OUT_OF_MEMORY, str(cause))
     if found is not None or "RESOURCE_EXHAUSTED" in str(cause):
         nbytes, name, why = None if found is None else _read_size(found), operation, ""
-        if _OF_AN_OPERAND.search(str(cause)):
+        if re.search(_OF_AN_OPERAND, str(cause)):
             operation, name, why = _allocating(operation, found)
         said = "\n".join(str(cause).strip().splitlines()[:_LINES_SHOWN])
         sizes = [describe(name) for describe in memory_of_program]

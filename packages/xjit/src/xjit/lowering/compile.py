@@ -13,7 +13,6 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -328,7 +327,6 @@ _LONG_WAIT_SECONDS = 60.0
 _LOOK_UP_SECONDS = 0.25
 
 
-@dataclass(slots=True)
 class Statistics:
     """What was compiled in this process so far.
 
@@ -341,12 +339,18 @@ class Statistics:
       text_bytes: length of the texts of the programs given to XLA.
     """
 
-    compiled: int = 0
-    recompiled: int = 0
-    found: int = 0
-    loaded: int = 0
-    seconds: float = 0.0
-    text_bytes: int = 0
+    __slots__ = ("compiled", "found", "loaded", "recompiled", "seconds", "text_bytes")
+
+    def __init__(self) -> None:
+        self.compiled = 0
+        self.recompiled = 0
+        self.found = 0
+        self.loaded = 0
+        self.seconds = 0.0
+        self.text_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"Statistics({', '.join([f'{n}={getattr(self, n)}' for n in self.__slots__])})"
 
 
 statistics = Statistics()

@@ -13,7 +13,6 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -82,6 +81,7 @@ from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 from xprim.strict_options import host_kernels
 from xtree.interning import remember
+from xtree.records import Record, set_once
 
 __all__ = [
     "NO_LAYOUTS", "Layouts", "LoweredProgram", "lower", "source_locations", "text_of_piece",
@@ -118,8 +118,7 @@ class Layouts(NamedTuple):
 NO_LAYOUTS = Layouts()
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredProgram:
+class LoweredProgram(Record):
     """The text of a program and how to call it.
 
     Attributes:
@@ -137,6 +136,10 @@ class LoweredProgram:
       splits: who says how operations of it are split over devices.
     """
 
+    __slots__ = __match_args__ = (
+        "name", "body", "constants", "kept", "donated", "useless", "in_avals", "out_avals",
+        "callbacks", "platform", "inspections", "splits",
+    )  # fmt: skip
     name: str
     body: str
     constants: tuple[ConcreteArray, ...]
@@ -147,8 +150,27 @@ class LoweredProgram:
     out_avals: tuple[ShapedArray, ...]
     callbacks: tuple[Callable[..., Any], ...]
     platform: str
-    inspections: tuple[Inspection, ...] = ()
-    splits: tuple[Any, ...] = ()
+    inspections: tuple[Inspection, ...]
+    splits: tuple[Any, ...]
+
+    def __init__(
+        self, name: str, body: str, constants: tuple[ConcreteArray, ...], kept: tuple[int, ...],
+        donated: tuple[int, ...], useless: tuple[int, ...], in_avals: tuple[ShapedArray, ...],
+        out_avals: tuple[ShapedArray, ...], callbacks: tuple[Callable[..., Any], ...],
+        platform: str, inspections: tuple[Inspection, ...] = (), splits: tuple[Any, ...] = (),
+    ) -> None:  # fmt: skip
+        set_once(self, "name", name)
+        set_once(self, "body", body)
+        set_once(self, "constants", constants)
+        set_once(self, "kept", kept)
+        set_once(self, "donated", donated)
+        set_once(self, "useless", useless)
+        set_once(self, "in_avals", in_avals)
+        set_once(self, "out_avals", out_avals)
+        set_once(self, "callbacks", callbacks)
+        set_once(self, "platform", platform)
+        set_once(self, "inspections", inspections)
+        set_once(self, "splits", splits)
 
     @property
     def python_functions(self) -> tuple[Callable[..., Any], ...]:

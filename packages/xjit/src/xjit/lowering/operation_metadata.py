@@ -356,7 +356,7 @@ Space = MemorySpace
 """A kind of memory, by its short name."""
 
 _TYPES = {"device": "dense", "device_host": "host", "tpu_sparsecore": "sparseoffload"}
-_STREAM = re.compile(r"gpu_stream:(\d+)")
+_STREAM = r"gpu_stream:(\d+)"
 
 
 def compute_on(
@@ -412,7 +412,7 @@ def _items(compute_type: Any, options: dict[str, Any] | None) -> Items:
             "compute_on", "the place is given by its name.", got=f"compute_type={compute_type!r}",
             expected=", ".join(map(repr, _TYPES)),
         ))  # fmt: skip
-    stream = _STREAM.fullmatch(compute_type)
+    stream = re.fullmatch(_STREAM, compute_type)
     if stream is not None:
         return (("_xla_stream_annotation", stream[1]), ("inlineable", "false"))
     require_choice("compute_on", "compute_type", compute_type, _TYPES, also="'gpu_stream:1'")

@@ -7,7 +7,6 @@ import enum
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
@@ -20,7 +19,7 @@ from xprim.tracebacks import boundary
 from xtree.boundaries import boundary_methods
 from xtree.errors import escaped, preformatted
 from xtree.interning import InternTable, equality_key, is_hashable
-from xtree.records import Immutable, set_once
+from xtree.records import Immutable, Record, set_once
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "abstract_mesh_now",
@@ -493,8 +492,7 @@ class Mesh(_Grid, OfThisProcess):
         return self._describe("Mesh")
 
 
-@dataclass(frozen=True)
-class AbstractDevice:
+class AbstractDevice(Record):
     """The kind of device that an abstract mesh is thought of.
 
     Attributes:
@@ -503,9 +501,15 @@ class AbstractDevice:
       platform: `cpu`, `gpu`, ...
     """
 
+    __slots__ = __match_args__ = ("device_kind", "num_cores", "platform")
     device_kind: str
     num_cores: int | None
     platform: str
+
+    def __init__(self, device_kind: str, num_cores: int | None, platform: str) -> None:
+        set_once(self, "device_kind", device_kind)
+        set_once(self, "num_cores", num_cores)
+        set_once(self, "platform", platform)
 
     def __repr__(self) -> str:
         return (f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "
