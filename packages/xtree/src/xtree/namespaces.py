@@ -293,7 +293,7 @@ def import_by_name(name: str) -> Any:
 
 
 # New objects until the collector looks: more than any module makes. Not `gc.disable`, which another
-# thread may call meanwhile, and whose end nobody could tell from the end of this pause; and not a
+# thread may call meanwhile, which the end of this pause would undo unseen; and not a
 # number that never comes, which a thread that saves and restores the threshold would leave set.
 _PAUSED = 100_003
 _MANY_OBJECTS = 2000  # for fewer it does not pay to have those of the user count as old, too
