@@ -209,6 +209,21 @@ def test_a_product_of_ones_own_joins_pairs_of_einsum():
     assert calls == [(((1,), (0,)), ((), ()))]
 
 
+@pytest.mark.parametrize(("requested", "passed"), [(None, np.float16), ("float32", np.float32)])
+def test_a_product_of_ones_own_gets_the_dtype_of_the_result(requested, passed):
+    dtypes = []
+
+    def product(*args, preferred_element_type, **options):
+        dtypes.append(preferred_element_type)
+        return xstack.lax.dot_general(
+            *args, preferred_element_type=preferred_element_type, **options
+        )
+
+    x, y = xnp.ones((2, 3), np.float16), xnp.ones((3, 4), np.int8)
+    xnp.einsum("ij,jk->ik", x, y, preferred_element_type=requested, _dot_general=product)
+    assert dtypes == [passed]
+
+
 def test_the_larger_and_the_smaller_of_sizes_may_be_symbolic():
     core = xstack.core
     (b,) = xstack.export.symbolic_shape("b")

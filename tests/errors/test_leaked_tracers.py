@@ -231,3 +231,23 @@ def test_rules_of_functions_in_a_program_keep_no_tracer():
     halved.defvjp(lambda x: (x / 2, None), lambda _, ct: (ct / 2,))
     with xstack.check_tracer_leaks(True):
         assert float(jit(lambda x: halved(double(x)))(3.0)) == 3.0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        jit(lambda x: x * 2),
+        grad(lambda x: lax.scan(lambda c, _: (xnp.sin(c), c), x, None, length=3)[0]),
+        vmap(grad(jit(lambda x: x * x)), axis_size=3, in_axes=None),
+        lambda x: xstack.jvp(lambda y: y * y, (x,), (x,)),
+        xstack.linearize(lambda x: x * x, 2.0)[1],
+    ],
+    ids=["jit", "scan", "vmap", "jvp", "linear"],
+)
+def test_the_objects_of_the_process_are_not_searched_where_nothing_is_kept(program, monkeypatch):
+    searches = []
+    for name in ("collect", "get_referrers", "get_objects"):
+        monkeypatch.setattr(gc, name, lambda *_: searches.append(1) or [])
+    with xstack.config.check_tracer_leaks(True):
+        program(2.0)
+    assert not searches

@@ -330,3 +330,15 @@ def test_forward_mode_beside_an_older_xad_says_what_is_missing(monkeypatch):
     monkeypatch.delattr("xad.transpose.transpose_on_tape")
     with pytest.raises(UndefinedRuleError, match=r"no forward mode\.\n.*xstack-xad 0\.2\.1"):
         jvp(f, (3.0,), (1.0,))
+
+
+def test_a_backward_rule_with_symbolic_zeros_is_shown_those_of_a_later_rule():
+    shown = []
+    f = custom_vjp(lambda x: mul(x, 1.0))
+    f.defvjp(
+        lambda x: (x.value, None), lambda _, ct: (shown.append(ct), None)[1:], symbolic_zeros=True
+    )
+    none = custom_vjp(lambda x: mul(x, 2.0))
+    none.defvjp(lambda x: (mul(x, 2.0), None), lambda _, ct: (None,))
+    grad(lambda x: none(f(x)))(2.0)
+    assert [type(ct) for ct in shown] == [SymbolicZero]

@@ -39,6 +39,10 @@ def test_initial_weights_are_the_oracles(name, args, shape):
     np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=RTOL, atol=ATOL)
 
 
+def test_an_initializer_has_the_name_that_printed_layers_show():
+    assert initializers.lecun_normal().__name__ == "init"
+
+
 @pytest.mark.parametrize(
     ("mode", "fan"),
     [("fan_in", 300), ("fan_out", 200), ("fan_avg", 250), ("fan_geo_avg", 60_000**0.5)],

@@ -126,6 +126,12 @@ def test_the_command_names_an_option_without_its_argument():
     assert result.returncode == 2 and "-m lacks a module." in result.stderr
 
 
+def test_the_command_names_an_option_of_python_and_how_to_give_it():
+    result = output("-m", "xstack.as_jax", "-c", "import jax")
+    assert result.returncode == 2 and "unknown option -c." in result.stderr
+    assert "XSTACK_AS_JAX=1 python -c ..." in result.stderr
+
+
 @pytest.mark.parametrize(("value", "replaced"), [("1", True), ("0", False), ("", False)])
 def test_the_environment_variable_decides_for_a_process(value, replaced):
     code = "import sys; print(any(type(f).__module__ == 'xstack.as_jax' for f in sys.meta_path))"

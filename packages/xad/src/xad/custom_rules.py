@@ -636,7 +636,8 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
           fwd: takes the arguments, returns `(result, residuals)`.
           bwd: takes `(*nondiff, residuals, cotangent)`, returns a tuple with a cotangent for each
             other argument; None stands for zero, also for that of a subtree. A cotangent of
-            another floating dtype is brought to that of its primal.
+            another floating dtype is brought to that of its primal. `bwd` runs wherever the result
+            depends on that of the function; where a later rule returned None it gets zeros.
           symbolic_zeros: whether a zero cotangent is shown to `bwd` as a `SymbolicZero`; `fwd` then
             gets its arguments as `CustomVJPPrimal`.
           optimize_remat: accepted for the sake of JAX's programs; residuals are always

@@ -35,11 +35,14 @@ from xprim import (
     Zero,
     append_template,
     config,
+    custom_vjp_call_p,
+    custom_vjp_linear_p,
     state,
     trace_to_closed,
     unrepeatable_effects,
 )
 from xprim.derived_refs import claim_ref_uses
+from xprim.jaxpr import held_programs, programs_inside
 from xprim.kernels import Kernel, KernelTable, numpy_function, numpy_operand
 from xprim.rules import BACKWARD
 from xprim.sharded_types import (
@@ -56,6 +59,8 @@ from xprim.sharded_types import (
 __all__ = ()
 
 _values = config.values
+# The key in `cts` of the values whose cotangent is 0 by what a later rule has said.
+_ZERO_BY_RULE = object()
 
 _type_sharding = operator.attrgetter("aval.type_sharding")
 
@@ -193,14 +198,18 @@ def _run_backwards(
                 if staged:
                     now["source"], now["name_stack"] = eqn.source, backward + eqn.name_stack
                 run = _run_template_backwards if staged else _run_kernel_backwards
-                if not run(eqn, cts):
+                if _has_zeros_by_rule(eqn, cts) or not run(eqn, cts):
                     plain, values = eqn.expanded()
                     env.update(values)
                     _run_backwards(plain, env, cts, backward)
                 continue
             given = _cotangents_of_results(eqn, cts)
             if given is None:
-                continue
+                if _ZERO_BY_RULE not in cts:
+                    continue
+                given = _zeros_by_rule(eqn, env, cts)
+                if given is None:
+                    continue
             now["name_stack"] = backward + eqn.name_stack if eqn.name_stack else backward
             if eqn.source is not None:
                 now["source"] = eqn.source
@@ -304,6 +313,43 @@ def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
     return None if all(type(ct) is Zero for ct in given) else given
 
 
+def _has_zeros_by_rule(eqn: Equation, cts: Env) -> bool:
+    """Return whether a later rule has said of a result that its cotangent is 0."""
+    values: set[Var] | None = cts.get(_ZERO_BY_RULE)
+    return values is not None and not values.isdisjoint(eqn.outputs)
+
+
+def _zeros_by_rule(eqn: Equation, env: Env, cts: Env) -> Sequence[Tangent] | None:
+    """Return zeros for an equation whose results have no other cotangents, where rules want them.
+
+    A backward rule of `custom_vjp` may return what does not depend on the cotangents that it gets,
+    as the next scales of a quantized layer do not. So it runs wherever its function leads to the
+    result, also where a later rule returns None for what is computed from it.
+
+    Returns:
+      None where no such rule is in the equation: then its operands have zeros, too.
+    """
+    if not _has_zeros_by_rule(eqn, cts):
+        return None
+    zeros = [Zero(cotangent(v.aval)) for v in eqn.outputs]
+    if eqn.primitive is custom_vjp_linear_p:
+        return zeros
+    if any(map(_has_backward_rules, held_programs(eqn.params))):
+        return [instantiate(zero) if v in cts[_ZERO_BY_RULE] else zero
+                for v, zero in zip(eqn.outputs, zeros, strict=True)]  # fmt: skip
+    cts[_ZERO_BY_RULE].update([x for x in eqn.inputs if type(x) is Var and x not in env])
+    return None
+
+
+def _has_backward_rules(closed: ClosedJaxpr) -> bool:
+    return closed.derived(_calls_backward_rules)
+
+
+def _calls_backward_rules(closed: ClosedJaxpr) -> bool:
+    own = any(eqn.primitive in (custom_vjp_call_p, custom_vjp_linear_p) for eqn in closed.eqns)
+    return own or any(map(_has_backward_rules, programs_inside(closed)))
+
+
 def _leaves_members_apart(eqn: Equation) -> bool:
     """Return whether a sum over members may as well follow the transpose of an equation.
 
@@ -340,7 +386,11 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
     else:
         results = rule(given, *operands, **eqn.params)
     for x, operand, result in zip(inputs, operands, results, strict=True):
-        if type(operand) is Linear and type(result) is not Zero:
+        if type(operand) is not Linear:
+            continue
+        if type(result) is Zero:
+            cts.setdefault(_ZERO_BY_RULE, set()).add(x)
+        else:
             old = cts.get(x)
             cts[x] = result if old is None else _join(old, result)
 
@@ -438,6 +488,8 @@ def _run_kernel_backwards(eqn: KernelEquation, cts: Env) -> bool:
     results = state.run_quietly(kernel.run, *values)
     for k, aval, result in zip(kernel.numbers, kernel.avals_out, results, strict=True):
         cts[eqn.inputs[k]] = ConcreteArray(result, aval)
+    if len(kernel.numbers) < len(eqn.inputs):
+        _mark_zeros(eqn, cts)
     return True
 
 
@@ -461,7 +513,13 @@ def _run_template_backwards(eqn: KernelEquation, cts: Env) -> bool:
         cts.pop(v, None)
     results = append_template(state.trace, kernel.run, values)
     cts.update(zip([eqn.inputs[k] for k in kernel.numbers], results, strict=True))
+    if len(kernel.numbers) < len(eqn.inputs):
+        _mark_zeros(eqn, cts)
     return True
+
+
+def _mark_zeros(eqn: KernelEquation, cts: Env) -> None:
+    cts.setdefault(_ZERO_BY_RULE, set()).update([v for v in eqn.inputs if v not in cts])
 
 
 def _backward_kernel(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import types
 from collections.abc import Callable, Sequence
 from marshal import dumps
@@ -30,9 +31,10 @@ __all__ = ()
 # ----------------------------------------------------------------------------------------- leaks
 # Find traced values that are kept beyond the function that was traced.
 #
-# Nothing is recorded while tracing. With the option `check_tracer_leaks`, the end of a scope
-# looks among all objects that the garbage collector knows for tracers of the trace that ends, and
-# says what holds them. That is slow, and costs nothing when the option is off.
+# Nothing is recorded while tracing. With the option `check_tracer_leaks`, the end of a scope counts
+# the references to the trace that ends. Where there are others than the caller's, it looks among
+# all objects that the garbage collector knows for tracers of that trace, and says what holds them,
+# which takes a second in a large process.
 
 _HINT = (
     "return the value from the transformed function instead of keeping it elsewhere\n"
@@ -48,9 +50,10 @@ def check_no_leaks(trace: Trace) -> None:
     Raises:
       UnexpectedTracerError: naming the operation that made the value and what holds it.
     """
+    if sys.getrefcount(trace) <= _REFERENCES_WITHOUT_TRACERS or not _tracers_of(trace):
+        return
     gc.collect()
-    # Their types: `isinstance` would ask other libraries' objects for `__class__`, and some warn.
-    leaked = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and x._trace is trace]
+    leaked = _tracers_of(trace)
     if not leaked:
         return
     tracer = leaked[0]
@@ -62,6 +65,25 @@ def check_no_leaks(trace: Trace) -> None:
         problem=f"a traced value is still alive when its transformation ends{kept}.",
         hint=_HINT,
     )
+
+
+def _tracers_of(trace: Trace) -> list[Tracer]:
+    # Their types: `isinstance` would ask other libraries' objects for `__class__`, and some warn.
+    holders = gc.get_referrers(trace)
+    return [x for x in holders if issubclass(type(x), Tracer) and x._trace is trace]
+
+
+def _count_references(x: object) -> int:
+    return sys.getrefcount(x)
+
+
+def _count_references_of_a_variable() -> int:
+    x = object()
+    return _count_references(x)
+
+
+# What `check_no_leaks` counts where its caller's variable alone refers to the trace.
+_REFERENCES_WITHOUT_TRACERS = _count_references_of_a_variable()
 
 
 def _holds(holder: Any, own: list[Tracer]) -> bool:

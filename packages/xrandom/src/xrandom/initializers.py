@@ -64,16 +64,14 @@ class Initializer(Protocol):
         ...
 
 
-def _placing(init: Callable[[Any, Any, Any], Array]) -> Initializer:
-    """Return an initializer that also takes how its result lies."""
+def _placing(draw: Callable[[Any, Any, Any], Array]) -> Initializer:
+    """Return an initializer that also takes the sharding of its result."""
 
     @boundary
-    def placing(
-        key: Any, shape: Any, dtype: Any = None, out_sharding: ShardingLike = None
-    ) -> Array:
-        return place(init(key, shape, dtype), out_sharding, "initializer")
+    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: ShardingLike = None) -> Array:
+        return place(draw(key, shape, dtype), out_sharding, "initializer")
 
-    return placing
+    return init
 
 
 @boundary

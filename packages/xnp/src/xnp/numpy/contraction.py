@@ -609,6 +609,7 @@ def _by_keywords(product: Callable[..., Array]) -> Callable[..., Array]:
 
     def join(x: Array, y: Array, contracted: Any, batch: Any, precision: Any, dtype: Any) -> Array:
         dimensions = (contracted, batch)
+        dtype = x.dtype if dtype is None else dtype  # that of the result, as in JAX
         return product(x, y, dimensions, precision=precision, preferred_element_type=dtype)
 
     return join

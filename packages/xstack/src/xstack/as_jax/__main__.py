@@ -30,6 +30,13 @@ def main(arguments: Sequence[str]) -> int:
     if option == "-m" and not rest:
         print(message("python -m xstack.as_jax", "-m lacks a module."), file=sys.stderr)
         return 2
+    if option.startswith("-") and option != "-m":
+        print(message(
+            "python -m xstack.as_jax", f"unknown option {option}.",
+            expected="a script, or -m and a module",
+            hint=f"XSTACK_AS_JAX=1 python {option} ... runs Python with any option of its own",
+        ), file=sys.stderr)  # fmt: skip
+        return 2
     os.environ["XSTACK_AS_JAX"] = "1"
     as_jax.install()
     if option == "-m":
