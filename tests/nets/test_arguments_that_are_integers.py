@@ -93,6 +93,15 @@ ROWS = {
     "experimental.sparse.random_bcoo": "f(k, (3, 3))",
     "experimental.sparse.bcoo_squeeze": "f(bcoo[:1], dimensions=(0,))",
     "experimental.sparse.bcoo_rev": "f(bcoo, (0,))",
+    "experimental.sparse.bcoo_update_layout": "f(bcoo, n_batch=0, n_dense=0)",
+    "experimental.sparse.bcoo_broadcast_in_dim":
+        "f(bcoo, shape=(2, 3, 3), broadcast_dimensions=(1, 2))",
+    "experimental.sparse.bcsr_broadcast_in_dim":
+        "f(bcsr, shape=(2, 3, 3), broadcast_dimensions=(1, 2))",
+    "experimental.sparse.bcoo_gather":
+        "f(bcoo, [[0]], lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 3))",
+    "experimental.sparse.bcoo_conv_general_dilated":
+        "f(bcoo[None], bcoo[None], window_strides=(1,), padding=[(0, 0)])",
     "experimental.sparse.bcoo_dynamic_slice": "f(bcoo, (0, 0), (1, 1))",
     "experimental.sparse.bcsr_fromdense": "f(s)", "experimental.sparse.csr_fromdense": "f(s)",
     "experimental.sparse.coo_fromdense": "f(s)",
@@ -169,7 +178,7 @@ def _names(path: str, dtype: str) -> dict[str, Any]:
     """Return what the text of a row may speak of."""
     arrays = {name: xstack.numpy.array(x) for name, x in layouts(dtype)["plain"].items()}
     space = resolve(f"xstack.{path}".rpartition(".")[0])
-    return {**arrays, "k": xstack.random.key(0), "ns": space,
+    return {**arrays, "k": xstack.random.key(0), "ns": space, "lax": xstack.lax,
             "bcoo": bcoo_fromdense(arrays["s"]), "bcsr": bcsr_fromdense(arrays["s"])}  # fmt: skip
 
 

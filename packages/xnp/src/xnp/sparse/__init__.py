@@ -1,11 +1,10 @@
 """Arrays most of whose elements are zero, as lists of the others: `BCOO`, and `sparsify`.
 
-    BCOO         values and where they are; a pytree                  `coordinates`, `bcoo`
-    layout       transpose, reshape, slice, concatenate, sort, sum    `layouts`
-    products     with dense and with sparse arrays                    `products`
-    formats      by rows, by columns: `BCSR`, `CSR`, `CSC`, `COO`     `formats`, `row_functions`
-    linalg       `lobpcg_standard`, `spsolve`                         `linalg`
-    sparsify     a function of arrays, given sparse ones              `sparsify`
+    BCOO         values and where they are; a pytree                       `bcoo`
+    layouts      transpose, reshape, slice, concatenate, sort, products    `layouts`
+    dimensions   repeated, of another kind, gathered, convolved            `dimensions`
+    formats      `BCSR`, `CSR`, `CSC`, `COO`; `sparsify`                   `formats`
+    linalg       `lobpcg_standard`, `spsolve`                              `linalg`
 
 Every operation is made of gathers and scatters of `lax`, so all of them differentiate, batch and
 compile.
@@ -18,8 +17,15 @@ with namespace(globals()):
         BCOO as BCOO, bcoo_extract as bcoo_extract, bcoo_fromdense as bcoo_fromdense,
         bcoo_todense as bcoo_todense, todense as todense,
     )  # fmt: skip
+    from xnp.sparse.dimensions import (
+        SparseEfficiencyError as SparseEfficiencyError,
+        SparseEfficiencyWarning as SparseEfficiencyWarning,
+        bcoo_broadcast_in_dim as bcoo_broadcast_in_dim, bcoo_update_layout as bcoo_update_layout,
+    )  # fmt: skip
     from xnp.sparse.formats import (
         BCSR as BCSR, COO as COO, CSC as CSC, CSR as CSR, JAXSparse as JAXSparse,
+        bcoo_conv_general_dilated as bcoo_conv_general_dilated, bcoo_gather as bcoo_gather,
+        bcsr_broadcast_in_dim as bcsr_broadcast_in_dim,
         bcsr_concatenate as bcsr_concatenate, bcsr_dot_general as bcsr_dot_general,
         bcsr_extract as bcsr_extract, bcsr_fromdense as bcsr_fromdense,
         bcsr_sum_duplicates as bcsr_sum_duplicates, bcsr_todense as bcsr_todense,

@@ -13,7 +13,7 @@ import xtree
 from xnp.numpy import index_entries
 from xnp.numpy.dispatch import axes_of
 from xnp.numpy.index_entries import NewAxis, Position, Positions, Span, entries_of, index_arrays
-from xnp.sparse import layouts
+from xnp.sparse import dimensions, layouts
 from xnp.sparse.layouts import Coordinates, known, made, places, with_data
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
@@ -102,6 +102,18 @@ class BCOO(Coordinates):
     def to_bcoo(self) -> BCOO:
         """Return the array itself; other formats have the same method."""
         return self
+
+    def update_layout(
+        self, *, n_batch: int | None = None, n_dense: int | None = None,
+        on_inefficient: str | None = "error",
+    ) -> BCOO:  # fmt: skip
+        """Return the array with other numbers of batch and dense dimensions.
+
+        See `bcoo_update_layout`.
+        """
+        return dimensions.bcoo_update_layout(
+            self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient
+        )
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Return the array with values of equal indices added, sorted; see `bcoo_sum_duplicates`.
@@ -196,7 +208,7 @@ class BCOO(Coordinates):
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Coordinates):
-            return layouts.bcoo_multiply_sparse(self, other)
+            return layouts.bcoo_multiply_sparse(*dimensions.broadcast(self, other))
         return with_data(self, layouts.bcoo_multiply_dense(self, other))
 
     __rmul__ = __mul__
@@ -210,7 +222,7 @@ class BCOO(Coordinates):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Coordinates):
-            return layouts.joined(self, other)
+            return layouts.joined(*dimensions.broadcast(self, other))
         return self.todense() + other
 
     __radd__ = __add__

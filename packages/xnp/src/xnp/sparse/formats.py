@@ -16,7 +16,7 @@ import xtree
 from xnp import lax
 from xnp.primitives.control_flow import split_at
 from xnp.primitives.precision import PrecisionLike
-from xnp.sparse import layouts
+from xnp.sparse import dimensions, layouts
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
 from xnp.sparse.layouts import is_there, lengths, made, moved_out, places, squeezed, without_zeros
 from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
@@ -693,6 +693,26 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
 
 @boundary
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCSR:
+    """Return a sparse array repeated along new dimensions; see `bcoo_broadcast_in_dim`.
+
+    Raises:
+      ValueError: the result has not two sparse dimensions, such as where one is new between them.
+    """
+    made = dimensions.bcoo_broadcast_in_dim(
+        mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
+    )
+    require(
+        made.n_sparse == 2, "bcsr_broadcast_in_dim",
+        "the result would have {} sparse dimensions, not 2.", made.n_sparse,
+        got=f"{mat!r}, shape {tuple(shape)}, broadcast_dimensions {tuple(broadcast_dimensions)}",
+    )  # fmt: skip
+    return BCSR.from_bcoo(made)
+
+
+@boundary
 def csr_fromdense(
     mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
 ) -> CSR:
@@ -881,7 +901,7 @@ def _of_elements(eqn: Equation, x: Any) -> Any:
 
 def _mul(x: Any, y: Any, **_: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
-        return layouts.bcoo_multiply_sparse(x, y)
+        return layouts.bcoo_multiply_sparse(*dimensions.broadcast(x, y))
     return layouts.with_data(x, layouts.bcoo_multiply_dense(x, y)) if _is_sparse(x) else _mul(y, x)
 
 
@@ -895,7 +915,7 @@ def _div(x: Any, y: Any) -> Any:
 
 def _add(x: Any, y: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
-        return layouts.joined(x, y)
+        return layouts.joined(*dimensions.broadcast(x, y))
     x, y = (v.todense() if _is_sparse(v) else v for v in (x, y))
     return x + y
 
@@ -909,8 +929,19 @@ def _reduce_sum(x: Any, *, axes: Any, **_: Any) -> Any:
     return total if total.n_sparse else total.todense()
 
 
-def _reshape(x: Any, *, new_sizes: Any, dimensions: Any = None, **_: Any) -> Any:
-    return layouts.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
+def _reshape(x: Any, *, new_sizes: Any, **params: Any) -> Any:
+    order = params.get("dimensions")
+    x = x if order is None else _transpose(x, permutation=order)
+    if not layouts.keeps_kinds_apart(x, new_sizes):
+        x = dimensions.all_sparse(x)
+    return layouts.bcoo_reshape(x, new_sizes=new_sizes)
+
+
+def _transpose(x: Any, *, permutation: Any) -> Any:
+    n, stop = x.n_batch, x.n_batch + x.n_sparse
+    kinds = [(d >= n) + (d >= stop) for d in permutation]
+    x = x if kinds == sorted(kinds) else dimensions.all_sparse(x)
+    return layouts.bcoo_transpose(x, permutation=permutation)
 
 
 def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, precision: Any = None,
@@ -929,7 +960,7 @@ def _slice(x: Any, *, start_indices: Any, limit_indices: Any, strides: Any = Non
 
 def _concatenate(*operands: Any, dimension: int) -> Any:
     if all(map(_is_sparse, operands)):
-        return layouts.bcoo_concatenate(operands, dimension=dimension)
+        return layouts.bcoo_concatenate(dimensions.alike(*operands), dimension=dimension)
     return xn.concatenate([x.todense() if _is_sparse(x) else x for x in operands], dimension)
 
 
@@ -972,14 +1003,118 @@ def _scan(*operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, l
     return [*carry, *ys]
 
 
-def _squeeze(x: Any, *, dimensions: Any) -> Any:
-    return squeezed(x, [d % x.ndim for d in dimensions])
+def _squeeze(x: Any, **params: Any) -> Any:
+    return squeezed(x, [d % x.ndim for d in params["dimensions"]])
+
+
+def _broadcast_in_dim(x: Any, *, shape: Any, broadcast_dimensions: Any, **_: Any) -> Any:
+    return dimensions.bcoo_broadcast_in_dim(
+        x, shape=shape, broadcast_dimensions=broadcast_dimensions
+    )
+
+
+def _gather(x: Any, starts: Any, **params: Any) -> Any:
+    require(not _is_sparse(starts), "sparsify", "gather at sparse indices.", got=starts,
+            error=TypeError)  # fmt: skip
+    return dimensions.gather(x, starts, **params)
+
+
+def _dynamic_slice(x: Any, *starts: Any, slice_sizes: Any, **_: Any) -> Any:
+    return layouts.bcoo_dynamic_slice(x, starts, slice_sizes)
+
+
+def _pad(x: Any, value: Any, *, padding_config: Any) -> Any:
+    return dimensions.pad(x, value, padding_config=padding_config)
+
+
+def _conv_general_dilated(x: Any, y: Any, **params: Any) -> Any:
+    x, y = [v if _is_sparse(v) else bcoo_fromdense(v, nse=v.size) for v in (x, y)]
+    return dimensions.convolve(x, y, **params)
 
 
 _RULES: dict[str, Callable[..., Any]] = {
     "mul": _mul, "div": _div, "add": _add, "sub": _sub, "dot_general": _dot_general,
     "reduce_sum": _reduce_sum, "reshape": _reshape, "slice": _slice, "squeeze": _squeeze,
-    "concatenate": _concatenate, "transpose": layouts.bcoo_transpose, "rev": layouts.bcoo_rev,
-    "pow": _pow,
+    "concatenate": _concatenate, "transpose": _transpose, "rev": layouts.bcoo_rev,
+    "pow": _pow, "broadcast_in_dim": _broadcast_in_dim, "gather": _gather, "pad": _pad,
+    "dynamic_slice": _dynamic_slice, "conv_general_dilated": _conv_general_dilated,
 }  # fmt: skip
 _OF_PROGRAMS: dict[str, Callable[..., Any]] = {"cond": _cond, "while": _while, "scan": _scan}
+
+
+@boundary
+def bcoo_gather(
+    operand: BCOO, start_indices: ArrayLike, dimension_numbers: lax.GatherDimensionNumbers,
+    slice_sizes: Sequence[int], *, unique_indices: bool = False, indices_are_sorted: bool = False,
+    mode: Any = None, fill_value: Any = None,
+) -> BCOO:  # fmt: skip
+    """Return slices of a sparse array, joined as `lax.gather` does.
+
+    Args:
+      operand: the array.
+      start_indices: where slices begin, integers of shape [batch..., coordinates].
+      dimension_numbers: what each dimension is.
+      slice_sizes: the length of a slice along each dimension of the array.
+      unique_indices: promises that slices do not overlap;
+      indices_are_sorted: and that they ascend.
+      mode: what is read out of range: "clip", "promise_in_bounds" or "fill".
+      fill_value: with "fill", which must be 0 unless no slice is out of range.
+
+    Returns:
+      An array whose dimensions are all sparse, with room for the values in each slice.
+
+    Raises:
+      TypeError: it would be filled with a number that is not 0.
+
+    Example:
+      >>> from xnp import lax
+      >>> rows = lax.GatherDimensionNumbers((1,), (0,), (0,))
+      >>> bcoo_gather(eye(3), [[2], [0]], rows, (1, 3), mode="clip").todense().tolist()
+      [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    found: BCOO = sparsify(
+        lambda x, starts: lax.gather(
+            x, starts, dimension_numbers, tuple(slice_sizes), unique_indices=unique_indices,
+            indices_are_sorted=indices_are_sorted, mode=mode, fill_value=fill_value,
+        )
+    )(operand, xn.asarray(start_indices))  # fmt: skip
+    return found
+
+
+@boundary
+def bcoo_conv_general_dilated(
+    lhs: BCOO, rhs: BCOO, *, window_strides: Sequence[int], padding: Any,
+    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
+    precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
+) -> BCOO:  # fmt: skip
+    """Return the convolution of two sparse arrays, as `lax.conv_general_dilated` has it.
+
+    Args:
+      lhs: the array;
+      rhs: and the kernel.
+      window_strides: for each dimension of space the step of the window.
+      padding: "SAME", "VALID", or how many zeros are before and behind.
+      lhs_dilation: how far apart elements of `lhs` are; 1 by default.
+      rhs_dilation: and those of `rhs`.
+      dimension_numbers: what each dimension is, as for `lax.conv_general_dilated`.
+      feature_group_count: how many groups the features are in.
+      batch_group_count: how many groups the examples are in.
+      precision: taken for programs written for JAX; each product of two numbers is rounded once.
+      preferred_element_type: the dtype of the result; by default that of the operands.
+
+    Returns:
+      An array whose dimensions are all sparse, with a value for each pair of values.
+
+    Example:
+      >>> x = BCOO.fromdense(np.array([[[1.0, 0.0, 2.0]]], np.float32))
+      >>> bcoo_conv_general_dilated(x, x, window_strides=[1], padding=[(2, 2)]).todense().tolist()
+      [[[2.0, 0.0, 5.0, 0.0, 2.0]]]
+    """
+    found: BCOO = sparsify(
+        lambda x, y: lax.conv_general_dilated(
+            x, y, tuple(window_strides), padding, lhs_dilation, rhs_dilation, dimension_numbers,
+            feature_group_count, batch_group_count, precision, preferred_element_type,
+        )
+    )(lhs, rhs)  # fmt: skip
+    return found

@@ -360,6 +360,12 @@ def bcoo_reshape(mat: C, *, new_sizes: Sequence[int], dimensions: Sequence[int] 
     )  # fmt: skip
 
 
+def keeps_kinds_apart(mat: Coordinates, sizes: Sequence[int]) -> bool:
+    """Return whether `bcoo_reshape` can give an array a shape."""
+    groups = mat.batch_shape, mat.sparse_shape, mat.dense_shape
+    return _ends_of_groups(sizes, groups) is not None
+
+
 def _ends_of_groups(sizes: Sequence[int], groups: Sequence[Any]) -> tuple[int, int] | None:
     """Return where the new batch and sparse dimensions end, each as many as can be, if they do."""
     products = [math.prod(g) for g in groups]
