@@ -319,6 +319,34 @@ def test_auto_axes_leaves_a_function_to_the_compiler():
         auto_axes(lax.sin, axes="z")(a, out_sharding=P())
 
 
+def test_functions_of_axis_modes_run_with_values_outside_of_jit():
+    seen = []
+
+    def body(a, scale):
+        if a.sum() > 3 and float(a[0, 0]) == 0:  # no traced value can do this
+            seen.append((str(np.asarray(a)), str(a.sharding.mesh.axis_types), a.sharding.spec))
+        return {"sum": a * scale + a, "two": 2.0}
+
+    x = spread("x")
+    outs = {"sum": P("x", "y"), "two": P()}
+    result = auto_axes(body, out_sharding=outs)(x, scale=3)
+    assert seen == [(str(HOST), "(Auto, Auto)", P("x"))]
+    assert type_of(result["sum"]) == "[8@x,8@y]" and result["sum"].sharding.mesh == x.sharding.mesh
+    np.testing.assert_array_equal(result["sum"], 4 * HOST)
+    part = auto_axes(body, axes="y", out_sharding=P())
+    assert type_of(part(x, scale=1)["sum"]) == "[8,8]"
+    assert seen[-1][1] == "(Explicit, Auto)"
+    nested = auto_axes(lambda a: explicit_axes(body, in_sharding=P("y"))(a, scale=1)["sum"])
+    assert type_of(nested(x, out_sharding=P(None, "x"))) == "[8,8@x]"
+    assert seen[-1][1:] == ("(Explicit, Explicit)", P("y"))
+    with pytest.raises(ValueError, match="out_sharding is not a tree prefix"):
+        auto_axes(body, out_sharding={"other": P()})(x, scale=1)
+    with set_mesh(make_mesh((2, 4), ("x", "y"), AxisType.Auto)) as mesh:
+        y = explicit_axes(body, in_sharding=P("x"))(HOST, scale=1)["sum"]
+        assert y.sharding.mesh == mesh and y.sharding.spec[0] == "x"
+        assert type_of(y) == "[8,8]"
+
+
 def test_explicit_axes_of_an_automatic_mesh():
     seen = []
 

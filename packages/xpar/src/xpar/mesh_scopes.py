@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
+import xtree
 from xjit import device_put, devices as all_devices
 from xjit.sharding import meshes, rules as sharding_rules
-from xjit.sharding.constraints import has_mixed_axes, reshard_traced
+from xjit.sharding.constraints import has_mixed_axes, is_place, reshard_traced
 from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current_mesh
-from xjit.sharding.shardings import NamedSharding
-from xjit.sharding.typed import call_in_mode
-from xprim import EAGER, state
+from xjit.sharding.shardings import NamedSharding, PartitionSpec
+from xjit.sharding.typed import call_in_mode, places_of_results
+from xprim import EAGER, Array, ConcreteArray, state
 from xprim.config import Override
 from xprim.errors import ArgumentError, message
 from xprim.requirements import require
 from xprim.tracebacks import boundaries
-from xprim.transformed import check_function, name_of, transforming
+from xprim.transformed import check_function, flat_arrays, name_of, transforming
 from xprim.typing import PyTree, ShardingLike
 from xtree.boundaries import boundary_methods
 
@@ -186,7 +187,8 @@ def auto_axes(
     """Return a function in which the compiler chooses shardings along axes of the mesh.
 
     Around it these axes are of type `Explicit`, and types hold the shardings of values. Inside they
-    do not, so nothing there can be ambiguous; `out_sharding` gives those of the results.
+    do not, so nothing there can be ambiguous; `out_sharding` gives those of the results. Outside of
+    `jit` the function runs with values, which it can print and branch on.
 
     Args:
       f: a function of trees of arrays; without it, a decorator.
@@ -216,6 +218,8 @@ def auto_axes(
         mesh = _with_type("auto_axes", axes, AxisType.Auto)
         if not isinstance(out, NamedSharding):
             mesh = _require_mesh("auto_axes", mesh)
+        if (inside := _mesh_of_values(mesh, (args, kwargs), out)) is not None:
+            return _call_with_values(f, args, kwargs, inside, "auto_axes", out)
         return call_in_mode(f, args, kwargs, "auto_axes", out=out, mesh=mesh)
 
     return _with_axis_modes(f, "auto_axes", automatic, "out_sharding", out_sharding, "results")
@@ -227,7 +231,8 @@ def explicit_axes(
 ) -> Callable[..., Any]:  # fmt: skip
     """Return a function in which types hold the shardings of values along axes of the mesh.
 
-    Around it these axes are of type `Auto`, and the compiler chooses.
+    Around it these axes are of type `Auto`, and the compiler chooses. Outside of `jit` the function
+    runs with values.
 
     Args:
       f: a function of trees of arrays; without it, a decorator.
@@ -247,6 +252,16 @@ def explicit_axes(
 
     def explicit(args: Any, kwargs: Any, ins: Any) -> Any:
         mesh = _require_mesh("explicit_axes", _with_type("explicit_axes", axes, AxisType.Explicit))
+        inside = _mesh_of_values(mesh, (args, kwargs), ins)
+        if inside is not None and not has_mixed_axes(mesh):
+            with current_mesh(inside):
+                places = xtree.broadcast_prefix(ins, args, is_leaf=is_place)
+                leaves, tree = xtree.flatten(args)
+                args = tree.unflatten([
+                    x if place is None else device_put(x, place)
+                    for x, place in zip(leaves, places, strict=True)
+                ])  # fmt: skip
+            return _call_with_values(f, args, kwargs, inside, "explicit_axes", None)
         return call_in_mode(f, args, kwargs, "explicit_axes", mesh=mesh, ins=ins)
 
     return _with_axis_modes(f, "explicit_axes", explicit, "in_sharding", in_sharding, "arguments")
@@ -270,6 +285,56 @@ def _with_axis_modes(
         return call(args, kwargs, sharding)
 
     return with_sharding
+
+
+def _mesh_of_values(mesh: AbstractMesh | None, given: Any, places: Any) -> Mesh | None:
+    """Return the context mesh with the types of `mesh` where a function may run with values.
+
+    None where a program is traced, where the mesh has no devices, and for parts of sums, which
+    types alone tell from other values.
+    """
+    here = current_mesh.value
+    if mesh is None or here is None or state.trace is not EAGER:
+        return None
+    if here.abstract_mesh is not abstract_mesh_now() or has_mixed_axes(here):
+        return None
+    types = [x.aval.type_sharding for x in xtree.leaves(given) if isinstance(x, Array)]
+    specs = [getattr(s, "spec", s) for s in (*types, *xtree.leaves(places, is_leaf=is_place))]
+    if any(isinstance(spec, PartitionSpec) and spec.sums for spec in specs):
+        return None
+    return here.with_types(mesh.axis_types)
+
+
+def _call_with_values(
+    f: Callable[..., Any], args: Any, kwargs: Any, inside: Mesh, operation: str, out: Any
+) -> Any:
+    """Call a function under a mesh whose axes have other types, with arrays that say so.
+
+    Args:
+      f: the function.
+      args: its arguments.
+      kwargs: likewise.
+      inside: the mesh that it sees.
+      operation: the public function, for errors.
+      out: the shardings of the results outside, a tree prefix; None leaves them as they are.
+    """
+    around: Any = current_mesh.value
+
+    def seen_over(mesh: Mesh, old: Mesh, x: Any) -> Any:
+        sharding = x.sharding if isinstance(x, ConcreteArray) else None
+        if isinstance(sharding, NamedSharding) and sharding.mesh == old:
+            return device_put(x, sharding.update(mesh=mesh))
+        return x
+
+    args, kwargs = xtree.map(functools.partial(seen_over, inside, around), (args, kwargs))
+    with current_mesh(inside):
+        result = f(*args, **kwargs)
+    leaves, tree = flat_arrays(result, operation)
+    leaves = [seen_over(around, inside, x) for x in leaves]
+    return tree.unflatten([
+        x if place is None else reshard(x, place)
+        for x, place in zip(leaves, places_of_results(out, result, operation), strict=True)
+    ])  # fmt: skip
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from xprim.errors import message
 from xprim.sharded_types import ShardingTypeError, install_meshes, whole
 from xprim.transformed import flat_arrays
 
-__all__ = ["call_in_mode", "held_value", "shardings_of_results", "typed_as"]
+__all__ = ["call_in_mode", "held_value", "places_of_results", "shardings_of_results", "typed_as"]
 
 __dir__ = __all__.copy
 
@@ -89,13 +89,18 @@ def _in_parts(
     with sums_kept_apart(sums_kept_apart.value | axes):
         result = fun(*args, **kwargs)
     leaves, tree = flat_arrays(result, operation)
-    places = _for_each(outs, result, operation)
+    places = places_of_results(outs, result, operation)
     return tree.unflatten([
         constrained(x, place, operation) for x, place in zip(leaves, places, strict=True)
     ])  # fmt: skip
 
 
-def _for_each(outs: Any, result: Any, operation: str) -> list[Sharding | None]:
+def places_of_results(outs: Any, result: Any, operation: str) -> list[Sharding | None]:
+    """Return for each leaf of a result the leaf of a tree prefix of shardings that stands for it.
+
+    Raises:
+      ValueError: it is not a prefix.
+    """
     try:
         return list(xtree.broadcast_prefix(outs, result, is_leaf=is_place))
     except (ValueError, TypeError) as error:
@@ -162,7 +167,7 @@ class _InMode:
         with current_abstract_mesh(self._mesh.abstract_mesh):
             result = self._fun(*args, **kwargs)
         results, self.out_tree = flat_arrays(result, self._operation)
-        self._places = _for_each(self._outs, result, self._operation)
+        self._places = places_of_results(self._outs, result, self._operation)
         return [constrained(x, self._retype(s), self._operation)
                 for x, s in zip(results, self._places, strict=True)]  # fmt: skip
 
