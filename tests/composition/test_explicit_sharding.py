@@ -43,6 +43,7 @@ from xprim import (
     typeof,
     undefined,
 )
+from xprim.errors import TracerBoolConversionError
 
 HOST = np.arange(64, dtype=np.float32).reshape(8, 8) / 64
 
@@ -341,6 +342,23 @@ def test_functions_of_axis_modes_run_with_values_outside_of_jit():
     assert seen[-1][1:] == ("(Explicit, Explicit)", P("y"))
     with pytest.raises(ValueError, match="out_sharding is not a tree prefix"):
         auto_axes(body, out_sharding={"other": P()})(x, scale=1)
+
+    def loss(a):  # derivatives are taken along with values, in jit there are none
+        squares = auto_axes(lambda a: a @ a.T if a.sum() > 3 else a, out_sharding=P("x"))
+        return (squares(a) ** 2).sum()
+
+    expected = grad(lambda a: ((a @ a.T) ** 2).sum())
+    for transformed, reference in (
+        (grad(loss), expected),
+        (grad(lambda a: (grad(loss)(a) ** 2).sum()), grad(lambda a: (expected(a) ** 2).sum())),
+    ):
+        found = transformed(x)
+        assert type_of(found) == "[8@x,8]"
+        np.testing.assert_allclose(found, reference(HOST), rtol=1e-5)  # sums of 8 by 8 devices
+    with pytest.raises(TracerBoolConversionError):
+        jit(loss)(x)
+    captured = jit(lambda a: auto_axes(lambda: 2 * a, out_sharding=P(None, "x"))())(x)
+    assert type_of(captured) == "[8,8@x]"
     with set_mesh(make_mesh((2, 4), ("x", "y"), AxisType.Auto)) as mesh:
         y = explicit_axes(body, in_sharding=P("x"))(HOST, scale=1)["sum"]
         assert y.sharding.mesh == mesh and y.sharding.spec[0] == "x"

@@ -565,6 +565,30 @@ def of_two_sizes(j: Any, n: Any) -> Any:
     return j.jit(lambda x: j.lax.with_sharding_constraint(inner(x), outer))(n.arange(8.0))
 
 
+def in_axis_mode(kind: str, fun: Callable[[Any], Any]) -> Program:
+    """Return what a function of `auto_axes` or `explicit_axes` sees outside of `jit`, and gives."""
+
+    def program(j: Any, n: Any) -> Any:
+        AxisType, P = j.sharding.AxisType, j.sharding.PartitionSpec
+        around = AxisType.Explicit if kind == "auto" else AxisType.Auto
+        seen: list[Any] = []
+
+        def body(a: Any) -> Any:
+            seen.extend([a.sharding.mesh.axis_types[0].name, [*a.sharding.spec]])
+            return fun(a)
+
+        with j.set_mesh(j.make_mesh((2, 2), ("x", "y"), axis_types=(around,) * 2)):
+            a = j.device_put(np.arange(64, dtype=np.float32).reshape(8, 8), P("x", "y"))
+            if kind == "auto":
+                y = j.sharding.auto_axes(body)(a, out_sharding=P("x"))
+            else:
+                y = j.sharding.explicit_axes(body)(a, in_sharding=P("x", "y"))
+            named = [name for name in j.typeof(y).sharding.spec if name is not None]
+        return [named, [*y.shape], *seen]
+
+    return program
+
+
 MENDED: list[tuple[str, Program, Any]] = [
     ("full(shape, number, device=s) is strong", is_weak(lambda j, n, s: n.full(8, 2, device=s)),
      False),
@@ -591,6 +615,10 @@ MENDED: list[tuple[str, Program, Any]] = [
         j, "multihost_utils").process_allgather(deleted(j, n)), "RuntimeError"),
     ("the stacked carry of a scan under pmap", lambda j, n: bool(j.pmap(lambda x: j.lax.scan(
         lambda c, _: (c * 2, c), 1.0, None, length=3)[1])(n.arange(2.0)).weak_type), True),
+    ("branches in auto_axes", in_axis_mode("auto", lambda a: a @ a.T if a.sum() > 3 else a),
+     [["x"], [8, 8], "Auto", ["x", "y"]]),
+    ("branches in explicit_axes", in_axis_mode("explicit", lambda a: -a if a.sum() > 3 else a),
+     [[], [8, 8], "Explicit", ["x", "y"]]),
     ("rows of pmap's results", lambda j, n: len(
         j.pmap(lambda x: x + 1)(n.arange(2.0))[0].devices()), 2),
 ]  # fmt: skip

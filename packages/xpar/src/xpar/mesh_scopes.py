@@ -18,7 +18,7 @@ from xjit.sharding.constraints import has_mixed_axes, is_place, reshard_traced
 from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current_mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
 from xjit.sharding.typed import call_in_mode, places_of_results
-from xprim import EAGER, Array, ConcreteArray, state
+from xprim import EAGER, Array, ConcreteArray, JaxprTrace, Tracer, state
 from xprim.config import Override
 from xprim.errors import ArgumentError, message
 from xprim.requirements import require
@@ -291,10 +291,15 @@ def _mesh_of_values(mesh: AbstractMesh | None, given: Any, places: Any) -> Mesh 
     """Return the context mesh with the types of `mesh` where a function may run with values.
 
     None where a program is traced, where the mesh has no devices, and for parts of sums, which
-    types alone tell from other values.
+    types alone tell from other values. Derivatives are taken along with values.
     """
     here = current_mesh.value
-    if mesh is None or here is None or state.trace is not EAGER:
+    trace: Any = state.trace
+    while trace is not EAGER and trace is not None and type(trace) is not JaxprTrace:
+        trace = trace.parent
+    if mesh is None or here is None or trace is not EAGER:
+        return None
+    if any(isinstance(x, Tracer) and x.concrete() is None for x in xtree.leaves(given)):
         return None
     if here.abstract_mesh is not abstract_mesh_now() or has_mixed_axes(here):
         return None
@@ -321,7 +326,8 @@ def _call_with_values(
     around: Any = current_mesh.value
 
     def seen_over(mesh: Mesh, old: Mesh, x: Any) -> Any:
-        sharding = x.sharding if isinstance(x, ConcreteArray) else None
+        held = x.concrete() if isinstance(x, Tracer) else x
+        sharding = held.sharding if isinstance(held, ConcreteArray) else None
         if isinstance(sharding, NamedSharding) and sharding.mesh == old:
             return device_put(x, sharding.update(mesh=mesh))
         return x

@@ -37,8 +37,8 @@ from xtree.namespaces import late_import
 
 __all__ = [
     "along_explicit_axes_only", "asked_for_always", "check_sharding", "constrained",
-    "constraint_text", "has_mixed_axes", "in_space", "of_examples", "reshard_traced",
-    "sharding_constraint_p", "space_of", "with_sharding_constraint",
+    "constraint_text", "has_mixed_axes", "in_space", "is_place", "of_examples",
+    "reshard_traced", "sharding_constraint_p", "space_of", "with_sharding_constraint",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
