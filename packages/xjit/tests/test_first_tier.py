@@ -76,8 +76,8 @@ def test_calls_start_the_full_code_and_the_first_one_is_freed(gate, monkeypatch)
     assert executable.pending is None and executable._loaded is not quick
     assert sys.getrefcount(quick) == 2  # `quick`, and the argument of this
     started = []
-    full = executable._current[0]
-    executable._current[0] = lambda buffers: started.append(1) or full(buffers)
+    full = executable._current.run
+    executable._current.run = lambda buffers: started.append(1) or full(buffers)
     np.testing.assert_allclose(f(X), np.cos(X) * 5, rtol=1e-5, atol=1e-6)
     assert started == [1]
 

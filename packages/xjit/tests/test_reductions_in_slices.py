@@ -106,6 +106,17 @@ def test_no_extreme_loses_nan(shape, axes, dtype):
                 np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+@pytest.mark.parametrize(("shape", "axes"), [((5000,), (0,)), ((9, 700), (1,)), ((9, 700), (0,))])
+def test_infinities_and_numbers_with_infinite_squares_make_no_extreme_nan(shape, axes, dtype):
+    x = RNG.normal(size=shape).astype(dtype)
+    x.flat[:] *= np.finfo(dtype).max / 8
+    x.flat[[3, 8, 4000]] = -np.inf, np.inf, -np.inf
+    found = jit(lambda v: [v.max(axes), v.min(axes)])(xnp.asarray(x))
+    for a, b in zip(found, (x.max(axes), x.min(axes)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize(("window", "strides"), [((1, 4), (1, 4)), ((2, 2), (2, 2)),
                                                  ((1, 512), (1, 1)), ((3, 3), (1, 2))])  # fmt: skip
 def test_no_pool_loses_nan(window, strides):

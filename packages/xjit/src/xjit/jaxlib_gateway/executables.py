@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 import math
 import os
+import re
 import struct
 import sys
 import threading
@@ -445,9 +446,11 @@ def _check(
 # process where a `collective_permute` of replicas has a channel.
 
 # Before the bytes of a serialised executable: a mark, and the number of Python callbacks, without
-# which the runtime would look for them in an empty table and crash.
+# which the runtime would look for them in an empty table and crash. The highest bit of the number
+# says that the program is short.
 _ENVELOPE = struct.Struct("<6sH")
 _MARK = b"xjit\x00\x01"
+_SHORT = 1 << 15
 
 # jaxlib 0.10 checks each result against its handler unless told not to; 0.11 never does.
 _HANDLER_OPTIONS: dict[str, bool] = (
@@ -475,11 +478,33 @@ class MemoryAnalysis(dict[str, int]):
             raise AttributeError(name, name=name, obj=self) from None
 
 
+class _Cell:
+    """What starts a program at the time, and what loads it once more for its caller's thread."""
+
+    __slots__ = ("__weakref__", "load", "run")
+
+    def __init__(self, run: Callable[..., Any], load: Callable[[bytes], Any] | None = None) -> None:
+        self.run, self.load = run, load
+
+    def move(self, loaded: Any, elsewhere: Callable[..., Any]) -> None:
+        """Start a program from its code loaded once more, unless it has become another one."""
+        load, self.load = self.load, None
+        if load is None:
+            return
+        self.run = elsewhere
+        with contextlib.suppress(RuntimeFailure):
+            code = loaded.serialize()
+            if len(code) <= _MOST_CODE_TO_RELOAD:
+                here = load(code).execute_sharded
+                if self.run is elsewhere:
+                    self.run = here
+
+
 class Executable:
     """A compiled program, loaded on its devices."""
 
     __slots__ = ("__weakref__", "_current", "_handlers", "_loaded", "callbacks", "devices",
-                 "from_bytes", "outputs", "pending", "start")  # fmt: skip
+                 "from_bytes", "is_short", "outputs", "pending", "start")  # fmt: skip
 
     pending: Callable[[], None] | None
     """What replaces the code by a better one, where that is still to come."""
@@ -500,6 +525,7 @@ class Executable:
         self.devices = devices
         self.callbacks = callbacks
         self.from_bytes = from_bytes  # then the CPU's runtime does not give its code again
+        self.is_short = False
         self.pending = None
         types = _output_types(loaded) if outputs is None else _array_types(outputs)
         self.outputs: tuple[ArrayType, ...] = types
@@ -507,17 +533,41 @@ class Executable:
 
     def be_replaceable(self) -> None:
         """Start by way of a cell, so that `become` reaches all who have asked for `start`."""
-        current: list[Any] = [self.start]
-
-        def start(buffers: Sequence[Buffer], **options: bool) -> Any:
-            return current[0](buffers, **options)
-
-        self._current, self.start = current, start
+        if not self.is_short:  # which starts so already
+            self._start_by(_Cell(self.start))
 
     def become(self, other: Executable) -> None:
         """Take the code of another executable of the same program, from the next start on."""
-        self._current[0] = other.start
+        self._current.load, self._current.run = None, other.start
         self._loaded, self.callbacks = other._loaded, other.callbacks
+        self.is_short = other.is_short
+
+    def run_in_caller(self, load: Callable[[bytes], Any]) -> None:
+        """Run in the thread of the caller from the `_STARTS_ELSEWHERE`th start on.
+
+        Args:
+            load: loads code so that it runs there.
+        """
+        self.is_short = True
+        loaded, elsewhere = self._loaded, self.start
+        left = itertools.count(_STARTS_ELSEWHERE - 1, -1)
+
+        def count(buffers: Sequence[Buffer], **options: Any) -> Any:
+            if next(left) == 0 and (cell := known()) is not None:  # in one thread alone
+                cell.move(loaded, elsewhere)
+            return elsewhere(buffers, **options)
+
+        cell = _Cell(count, load)
+        known = weakref.ref(cell)  # a cycle would keep the code until it is collected
+        self._start_by(cell)
+
+    def _start_by(self, cell: _Cell) -> None:
+        """Start by what a cell has at the time."""
+
+        def start(buffers: Sequence[Buffer], **options: Any) -> Any:
+            return cell.run(buffers, **options)
+
+        self._current, self.start = cell, start
 
     def handlers(self, where: Any, name: str = "") -> list[Any]:
         """Return what makes buffers with the sharding object `where` of the program's outputs.
@@ -623,7 +673,8 @@ class Executable:
             code: bytes = self._loaded.serialize()
         except RuntimeFailure as error:
             fail("serialize", "the program cannot be serialised", error)
-        return _ENVELOPE.pack(_MARK, len(self.callbacks)) + code
+        count = len(self.callbacks) | (_SHORT if self.is_short else 0)
+        return _ENVELOPE.pack(_MARK, count) + code
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimates by name, such as `flops` and `bytes accessed`."""
@@ -759,7 +810,11 @@ def compile_program(
             loaded = chosen[0].client.compile_and_load(text.encode(), where, settings)
     except RuntimeFailure as error:
         fail("compile_program", "XLA refused the program", error)
-    return Executable(loaded, chosen, outputs, callbacks, is_awaited=is_awaited)
+    found = Executable(loaded, chosen, outputs, callbacks, is_awaited=is_awaited)
+    if not callbacks and not is_awaited and _is_short(text, loaded, found):
+        load = chosen[0].client.deserialize_executable
+        found.run_in_caller(lambda code: load(code, where, settings, (_call_nothing,)))
+    return found
 
 
 def deserialize_program(
@@ -787,7 +842,8 @@ def deserialize_program(
     """
     if len(data) < _ENVELOPE.size or not data.startswith(_MARK):
         raise ValueError("deserialize_program: these are not the bytes of a serialised program.")
-    callback_count = _ENVELOPE.unpack_from(data)[1]
+    packed: int = _ENVELOPE.unpack_from(data)[1]
+    is_short, callback_count = bool(packed & _SHORT), packed & ~_SHORT
     callbacks = tuple(host_callbacks)
     if callback_count != len(callbacks):
         raise ValueError(message(
@@ -805,11 +861,65 @@ def deserialize_program(
     where = _jax.DeviceList(chosen)
     try:
         load = chosen[0].client.deserialize_executable
-        arguments = (code, where, settings, callbacks) if callbacks else (code, where, settings)
-        loaded = load(*arguments)
+        called = (_call_nothing,) if is_short else callbacks
+        loaded = load(code, where, settings, called) if called else load(code, where, settings)
     except RuntimeFailure as error:
         fail("deserialize_program", "the runtime did not take the program", error)
     return Executable(loaded, chosen, outputs, callbacks, from_bytes=True, is_awaited=is_awaited)
+
+
+# ---------------------------------------------------------------------------------- short programs
+# Short programs run in the thread of their caller.
+#
+# The CPU's runtime gives a program of 1,000 operations and more to a thread of its own: 20 us until
+# that has come and the caller has heard of the end, and the operands are in the cache of another
+# core. The negation of 10,000 numbers takes 25 us so, and 5.5 in the caller's thread; the sum of a
+# million 73 and 27. A caller with work of its own waits as long as the program takes, which is made
+# up for by what is saved up to some 80 us; the estimate is above that, as a rule.
+#
+# The runtime does not let a caller of Python choose. But it runs programs with Python callbacks in
+# the caller's thread, whether or not they call one, unless an operand is still to be computed
+# (`execution_mode` in `pjrt_executable.cc` of IFRT; measured with jaxlib 0.10.2, 0.12.0.1; should
+# it change, programs run as others do). So a short program that was started some times is
+# loaded once more from its own code, 2 ms, with a callback that nothing calls; what comes from the
+# disk is loaded so at once. Loops, scatters and calls of foreign code take a time that no estimate
+# knows of: such programs stay, as do long texts, whose code takes longer to load.
+
+_STARTS_ELSEWHERE = 64  # these pay for the second loading
+_MOST_TEXT, _MOST_CODE_TO_RELOAD = 1 << 14, 1 << 15
+_MOST_MICROSECONDS = 100.0
+_LEAST_OPERATIONS = 1000  # with fewer the runtime does so by itself
+# in a microsecond: read, computed, functions evaluated; pages of results are written anew
+_BYTES, _FLOPS, _FUNCTIONS, _WRITTEN_BYTES = 150e3, 60e3, 4e3, 30e3
+_UNKNOWN_TIME = re.compile(
+    r"stablehlo\.(?:while|custom_call|scatter|sort|reduce_window|select_and_scatter|convolution|fft"
+    r"|rng|triangular_solve|cholesky)"
+)
+
+
+def _is_short(text: str, loaded: Any, executable: Executable) -> bool:
+    """Return whether a program on one CPU device is estimated to take less than it costs to wait.
+
+    Args:
+        text: of the program.
+        loaded: what the runtime has of it.
+        executable: the same, of ours.
+    """
+    (device, *others) = executable.devices
+    if others or device.platform != "cpu" or len(text) > _MOST_TEXT or _UNKNOWN_TIME.search(text):
+        return False
+    cost = loaded.cost_analysis()
+    flops, functions = cost.get("flops", 0.0), cost.get("transcendentals", 0.0)
+    if flops + functions < _LEAST_OPERATIONS:
+        return False
+    written = sum([math.prod(kind.shape) * kind.dtype.itemsize for kind in executable.outputs])
+    moved = max(cost.get("bytes accessed", 0.0) / _BYTES, flops / _FLOPS)
+    return bool(moved + functions / _FUNCTIONS + written / _WRITTEN_BYTES <= _MOST_MICROSECONDS)
+
+
+def _call_nothing() -> tuple[()]:
+    """Stand for a callback in a program that calls none."""
+    return ()
 
 
 def _choose_devices(operation: str, devices: Sequence[Any] | None, count: int) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -215,12 +215,14 @@ interior = {zeros} : ({one}, tensor<{element}>) -> {two}
 #
 # The greatest of 10,000 numbers and a NaN is a number (jaxlib 0.10.2 to 0.12.0.1; `jit(jnp.max)` of
 # JAX alike; subject upstream: reductions by YNNPACK; no issue is known). Around it NaN is selected
-# where an element is NaN. Sums keep NaN: where the sum of all is not NaN, no element is compared.
-# Small windows side by side are the extremes of slices, which keep NaN and are a part of one kernel
-# where all of that is six.
+# where an element is NaN. Sums keep NaN, and the sum of squares is NaN for no other reason: what
+# overflows is inf, and inf + inf is. YNNPACK squares as it sums, so this is one more reading.
+# Of windows, no element is compared where the sum of all is not NaN; small windows side by side are
+# the extremes of slices, which keep NaN and are a part of one kernel where all of that is six.
 
 _LOSES_NAN = frozenset([dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16])
 _LEAST_OF_YNNPACK = 4096
+_LEAST_TO_SQUARE = 64  # elements a result; of fewer, and of columns, the sum of all is faster
 _MOST_OF_A_TILE, _MOST_OF_A_ROW = 16, 8  # sixteen elements of a row take XLA longer so
 
 # By the name of the primitive: the one that says whether any of the same elements holds.
@@ -253,9 +255,14 @@ def write_extremes(
     is_exact = is_small or aval.dtype not in _LOSES_NAN or _has_overlaps(out, params)
     if not is_exact and not b.is_split and _are_tiles(aval, params):
         return _write_extremes_of_tiles(name, b, x, aval, out, params["window_dimensions"])
-    results = rule(b, operands, avals_in, avals_out, **params)
     if is_exact:
-        return results
+        return rule(b, operands, avals_in, avals_out, **params)
+    if _are_long_rows(aval, out, params):
+        # without the barrier YNNPACK computes the operand twice
+        (x,) = b.op("stablehlo.optimization_barrier", [x], [aval], [aval])
+        results = rule(b, [x], avals_in, avals_out, **params)
+        return _select_nan_of_squares(b, x, aval, out, params["axes"], results)
+    results = rule(b, operands, avals_in, avals_out, **params)
     rule_of_any = get_primitive(_ANY[name]).rules["stablehlo"]
     flag = shaped_array((), dtypes.bool_)
     flags, truth = [shaped_array(a.shape, dtypes.bool_) for a in (aval, out)]
@@ -272,14 +279,36 @@ def write_extremes(
     if b.is_split:  # the partitioner cuts no branches
         return exact(b)
     scalar = shaped_array((), aval.dtype)
-    dims = ", ".join(map(str, range(aval.ndim)))
-    (total,) = b.op(
-        "stablehlo.reduce", [x, b.scalar(0, aval.dtype)], [aval, scalar], [scalar],
-        f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.add", aval.dtype),
-    )  # fmt: skip
+    total = _sum(b, x, aval, scalar, range(aval.ndim))
     regions = b.regions(b.region([], exact, [out]), b.region([], lambda *_: results, [out]))
     any_nan = _differs(b, total, scalar, flag)
     return b.op("stablehlo.if", [any_nan], [flag], [out], "", regions)
+
+
+def _are_long_rows(aval: ShapedArray, out: ShapedArray, params: Mapping[str, Any]) -> bool:
+    """Return whether a reduction is along the last dimension, of many elements each."""
+    is_known = type(aval.size) is int and aval.size >= _LEAST_TO_SQUARE * out.size
+    return is_known and aval.ndim - 1 in params.get("axes", ())
+
+
+def _select_nan_of_squares(
+    b: Builder, x: str, aval: ShapedArray, out: ShapedArray, axes: Sequence[int], results: Names
+) -> Names:
+    """Write NaN in the place of the results whose elements have squares that sum to NaN."""
+    total = _sum(b, b.same_type_op("stablehlo.multiply", [x, x], aval), aval, out, axes)
+    truth = shaped_array(out.shape, dtypes.bool_)
+    chosen = [_differs(b, total, out, truth), b.full_like(np.nan, out), *results]
+    selected: Names = b.op("stablehlo.select", chosen, [truth, out, out], [out])
+    return selected
+
+
+def _sum(b: Builder, x: str, aval: ShapedArray, out: ShapedArray, axes: Iterable[int]) -> str:
+    (total,) = b.op(
+        "stablehlo.reduce", [x, b.scalar(0, aval.dtype)], [aval, shaped_array((), aval.dtype)],
+        [out], f"dimensions = array<i64: {', '.join(map(str, axes))}>",
+        b.reducer("stablehlo.add", aval.dtype),
+    )  # fmt: skip
+    return str(total)
 
 
 def _has_overlaps(out: ShapedArray, params: Mapping[str, Any]) -> bool:
