@@ -2,7 +2,7 @@
 
 Each is compiled in a chain and as its gradient, where it has one. Both libraries run in this
 process, in turn, and the CPU seconds of all threads count: tracing, lowering and XLA. None is to
-be above `LIMIT`.
+be above `LIMIT`. The bytes of the executable, as it is stored, stand beside them.
 """
 
 from __future__ import annotations
@@ -118,14 +118,17 @@ def chained(ns: Any, step: Callable[[Any], Any], kind: str) -> Callable[[Any], A
     return chain if kind == "chain" else ns.grad(lambda x: ns.numpy.sum(chain(x)))
 
 
-def seconds(ns: Any, step: Callable[[Any], Any], kind: str, turn: int) -> float:
-    """Return the CPU seconds of all threads until the executable is there."""
+def seconds_and_bytes(
+    ns: Any, step: Callable[[Any], Any], kind: str, turn: int
+) -> tuple[float, int]:
+    """Return the CPU seconds of all threads until the executable is there, and its bytes."""
     x = ns.numpy.asarray(np.linspace(0.1, 0.9, 16, dtype=np.float32).reshape(4, 4))
     factor = 1 + (turn + 1) * 2.0**-10  # another constant each turn: no table has the program
     fun = chained(ns, lambda x: step(x * factor), kind)
     start = time.process_time()
-    ns.jit(fun).lower(x).compile()
-    return time.process_time() - start
+    compiled = ns.jit(fun).lower(x).compile()
+    spent = time.process_time() - start
+    return spent, len(compiled.runtime_executable().serialize())
 
 
 def measure(turns: int, kinds: list[str], names: list[str]) -> Iterator[tuple[float, str]]:
@@ -135,17 +138,18 @@ def measure(turns: int, kinds: list[str], names: list[str]) -> Iterator[tuple[fl
     for (name, other), kind in itertools.product(rows(theirs), kinds):
         if names and name not in names:
             continue
-        times: list[list[float]] = [[], []]
+        found: list[list[tuple[float, int]]] = [[], []]
         try:
             for turn in range(turns):
                 sides = [(0, ours, steps[name]), (1, theirs, other)]
                 for k, ns, step in sides if turn % 2 == 0 else sides[::-1]:
-                    times[k].append(seconds(ns, step, kind, turn))
+                    found[k].append(seconds_and_bytes(ns, step, kind, turn))
         except (TypeError, NotImplementedError, ValueError) as error:  # without a derivative
             print(f"{name}, {kind}: {type(error).__name__}", file=sys.stderr)
             continue
-        x, y = map(min, times)
-        yield x / y, f"{x / y:5.2f}  {x * 1e3:7.0f} {y * 1e3:7.0f} ms  {name}, {kind}"
+        (x, nbytes), (y, other_bytes) = map(min, found)
+        sizes = f"{nbytes / other_bytes:5.2f}  {nbytes >> 10:5} {other_bytes >> 10:5} KiB"
+        yield x / y, f"{x / y:5.2f}  {x * 1e3:7.0f} {y * 1e3:7.0f} ms {sizes}  {name}, {kind}"
 
 
 def main(argv: list[str]) -> int:
