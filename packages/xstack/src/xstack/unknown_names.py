@@ -85,6 +85,8 @@ def hint(module: str, name: str, near: str) -> str:
     Example:
       >>> hint("xstack", "zeros", "")
       'there is xstack.numpy.zeros'
+      >>> hint("xstack", "grad_and_value", "")
+      'there is xstack.value_and_grad'
       >>> hint("xstack", "custom_partitioning", "")
       'names of JAX that are not here: see docs/explain/coming_from_jax.md'
     """
@@ -93,7 +95,14 @@ def hint(module: str, name: str, near: str) -> str:
     for other in _OTHERS:
         if other != module and name in import_by_name(other).__all__:
             return f"there is {other}.{name}"
-    return near or _OF_JAX
+    if near or "_" not in name:
+        return near or _OF_JAX
+    words = sorted(name.split("_"))
+    for other in (module, *_OTHERS):
+        for known in getattr(import_by_name(other), "__all__", ()):
+            if sorted(known.split("_")) == words:
+                return f"there is {other}.{known}"
+    return _OF_JAX
 
 
 # ------------------------------------------------------------------------------- modules of JAX
