@@ -364,4 +364,6 @@ def test_several_results_and_effects_are_staged():
     closed = make_jaxpr(lambda x: swap_p.bind(noise(x), as_array(1.0)))(X)
     assert closed.effects == frozenset(["noise"])
     assert isinstance(closed, ClosedJaxpr) and closed.literals == closed.consts
+    for name in ("invars", "outvars", "constvars", "eqns", "effects", "in_avals", "out_avals"):
+        assert getattr(closed, name) == getattr(closed.jaxpr, name)
     assert values(closed, X) == [1.0, X.tolist()]

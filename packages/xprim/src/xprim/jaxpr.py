@@ -263,6 +263,16 @@ class Jaxpr:
             self._effects = found
         return self._effects
 
+    @property
+    def in_avals(self) -> tuple[Any, ...]:
+        """The types of the arguments."""
+        return tuple([v.aval for v in self.invars])
+
+    @property
+    def out_avals(self) -> tuple[Any, ...]:
+        """The types of the results."""
+        return tuple([v.aval for v in self.outvars])
+
     def replace(self, **changes: Any) -> Jaxpr:
         """Return the jaxpr with some of its parts replaced."""
         return Jaxpr(
@@ -291,8 +301,7 @@ class ClosedJaxpr:
         self.jaxpr = jaxpr
         try:
             self.consts = tuple(consts)
-            self.in_avals = tuple([v.aval for v in jaxpr.invars])
-            self.out_avals = tuple([v.aval for v in jaxpr.outvars])
+            self.in_avals, self.out_avals = jaxpr.in_avals, jaxpr.out_avals
         except (AttributeError, TypeError) as error:
             leave(error)
             raise
@@ -307,6 +316,21 @@ class ClosedJaxpr:
     def effects(self) -> Effects:
         """The effects of the jaxpr."""
         return self.jaxpr.effects
+
+    @property
+    def invars(self) -> Sequence[Var]:
+        """The arguments of the jaxpr; JAX 0.12 has one class for both."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> Sequence[Atom]:
+        """The results of the jaxpr."""
+        return self.jaxpr.outvars
+
+    @property
+    def constvars(self) -> Sequence[Var]:
+        """The variables of the constants."""
+        return self.jaxpr.constvars
 
     def derived(self, make: Callable[..., T], *args: Hashable) -> T:
         """Return `make(self, *args)`, made once and kept in the memo: it dies with this program.
