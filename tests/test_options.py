@@ -269,3 +269,26 @@ def test_bare_keys_become_typed_ones_where_that_is_asked_for():
     assert {str(key.dtype) for key in typed} == {"key<fry>"}
     assert xstack.random.PRNGKey(0).dtype == np.uint32
     assert jit(xstack.random.split)(KEY).dtype == np.uint32
+
+
+LATE = """
+import xstack
+import xstack.numpy as xnp
+
+f = xstack.jit(lambda x: (x * x).sum())
+x = xnp.ones(3)
+with xstack.config.retraces("raise"):
+    f(x)
+    xstack.grad(f)(x)  # imports xad, which defines options
+    xstack.vmap(f)(xnp.ones((2, 3)))
+    xstack.lax.psum
+    xstack.shard_map
+    f(x)
+print(len(f.stats()["programs"]))
+"""
+
+
+def test_an_import_that_defines_options_traces_nothing_again():
+    command = [sys.executable, "-c", LATE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "1\n", done.stderr

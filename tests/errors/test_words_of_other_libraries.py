@@ -157,6 +157,8 @@ def test_calls_with_wrong_arguments_name_the_users_function():
     (random, "seed", "key = xstack.random.key(0)"), (nn, "Linear", "coming_from_pytorch.md"),
     (xnp, "cat", "xstack.numpy.concatenate"), (xstack, "no_grad", "nothing to do"),
     (lax, "sum", "there is xstack.numpy.sum"), (xstack, "save", "xpar.checkpoints.save"),
+    (xstack, "sparse_hessian", "there is xad.sparse.sparse_hessian"),
+    (xstack, "odeint", "there is xstack.experimental.ode.odeint"),
 ])  # fmt: skip
 def test_a_name_of_other_libraries_or_of_another_module_is_told_so(module, name, hint):
     found = message_of(AttributeError, lambda: getattr(module, name))

@@ -192,6 +192,28 @@ def test_each_option_in_the_cache_key_changes_the_context_and_no_other_does():
         assert config.trace_context() is outside
 
 
+def test_an_option_that_is_defined_later_makes_another_context_by_its_value_alone():
+    before = config.trace_context()
+    option = config.define(
+        config.Option("of_a_late_import", False, "an option", kind=bool, in_cache_key=True)
+    )
+    try:
+        assert config.trace_context() is before
+        with option(True):
+            assert config.trace_context() is not before
+        with config.enable_x64(not config.enable_x64.value):
+            inside = config.trace_context()
+            assert inside is not before
+            with option(True):
+                assert config.trace_context() not in (before, inside)
+        assert config.trace_context() is before
+    finally:
+        config._names_in_cache_key.remove(option.name)
+        del config._option_by_name[option.name]
+        delattr(config._Values, option.name)
+        config._Values.epoch += 1
+
+
 def test_the_options_that_change_a_program_enter_the_cache_key():
     keyed = {name for name, option in config.options().items() if option.in_cache_key}
     assert {"enable_x64", "default_matmul_precision", "threefry_partitionable"} <= keyed

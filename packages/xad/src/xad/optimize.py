@@ -129,11 +129,11 @@ _DECREASE, _CURVATURE = 1e-4, 0.9
 
 
 class _Point(NamedTuple):
-    """A place on the line: the step, the value, the slope along the line, the gradient."""
+    """A place on the line: the step, the value, the derivative along the line, the gradient."""
 
     step: Any
     value: Any
-    slope: Any
+    derivative: Any
     gradient: Any
 
 
@@ -158,12 +158,12 @@ def _line_search(
     def step(s: _Search) -> _Search:
         value, gradient = function(x + s.trial * direction)
         here = _Point(s.trial, value, (gradient * direction).sum(), gradient)
-        sufficient = value <= start.value + _DECREASE * s.trial * start.slope
+        sufficient = value <= start.value + _DECREASE * s.trial * start.derivative
         better = sufficient & ((value < s.low.value) | (~s.narrowing & (s.count == 0)))
-        done = better & (abs(here.slope) <= -_CURVATURE * start.slope)
-        # the interval lies where the slope points down from the better end
+        done = better & (abs(here.derivative) <= -_CURVATURE * start.derivative)
+        # the interval lies on the side to which the function descends from the better end
         turns = xnp.where(
-            s.narrowing, here.slope * (s.high.step - s.low.step) >= 0, here.slope >= 0
+            s.narrowing, here.derivative * (s.high.step - s.low.step) >= 0, here.derivative >= 0
         )
         high = _choose(better, _choose(turns, s.low, s.high), here)
         low = _choose(better, here, s.low)
@@ -182,8 +182,8 @@ def _line_search(
 def _between(low: _Point, high: _Point) -> Any:
     """Return the minimum of the parabola through the better end, not too near to either end."""
     width = high.step - low.step
-    curvature = high.value - low.value - low.slope * width
-    share = -low.slope * width / (2 * xnp.where(curvature > 0, curvature, 1))
+    curvature = high.value - low.value - low.derivative * width
+    share = -low.derivative * width / (2 * xnp.where(curvature > 0, curvature, 1))
     usable = (curvature > 0) & (share > 0.1) & (share < 0.9)
     return low.step + width * xnp.where(usable, share, 0.5)
 
@@ -222,14 +222,14 @@ def _iterate(
 
     def step(s: _State) -> _State:
         direction = direction_of(s.memory, s.gradient)
-        slope = (direction * s.gradient).sum()
+        derivative = (direction * s.gradient).sum()
         # rounding may turn a direction upwards: then straight down
-        downwards = slope < 0
+        downwards = derivative < 0
         direction = xnp.where(downwards, direction, -s.gradient)
-        slope = xnp.where(downwards, slope, -(s.gradient * s.gradient).sum())
+        derivative = xnp.where(downwards, derivative, -(s.gradient * s.gradient).sum())
         length = xnp.sqrt((s.gradient * s.gradient).sum())
         first = xnp.where(s.steps == 0, xnp.minimum(1.0, 1.0 / length), 1.0).astype(s.x.dtype)
-        start = _Point(xnp.zeros_like(s.value), s.value, slope, s.gradient)
+        start = _Point(xnp.zeros_like(s.value), s.value, derivative, s.gradient)
         point, _, count = _line_search(function, s.x, direction, start, first, options["maxls"])
         moved = point.step * direction
         change = point.gradient - s.gradient

@@ -498,9 +498,9 @@ def _selu(x: Any) -> Array:
 
 
 @dispatched(2)
-def _leaky_relu(x: Any, slope: Any) -> Array:
+def _leaky_relu(x: Any, factor: Any) -> Array:
     x = _ordered("leaky_relu", x)
-    return _where(x >= 0, x, slope * x)
+    return _where(x >= 0, x, factor * x)
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
@@ -508,7 +508,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 
     Args:
         x: an array of any shape, or a number.
-        negative_slope: the slope below 0.
+        negative_slope: the derivative below 0.
 
     Returns:
         An array of the shape of x, floating.

@@ -245,7 +245,10 @@ def options() -> Mapping[str, Option[Any]]:
 
 
 class TraceContext(tuple[object, ...]):
-    """The values of all options with `in_cache_key`, in the order of definition.
+    """The values of the options with `in_cache_key`, in the order of definition.
+
+    Those after the last one that differs from its default are left out: an option that a package
+    defines when it is imported makes no other context, so nothing is traced again for it.
 
     Interned: equal contexts are the same object, so that hashing and comparing one costs what it
     costs for an identity, however many options there are.
@@ -258,7 +261,10 @@ class TraceContext(tuple[object, ...]):
 
 
 def names_in_trace_context() -> tuple[str, ...]:
-    """Return the names of the options whose values `trace_context()` holds, in its order."""
+    """Return the names of the options whose values `trace_context()` holds, in its order.
+
+    Where the context is shorter, the options after its end have their defaults.
+    """
     return tuple(_names_in_cache_key)
 
 
@@ -281,7 +287,10 @@ def trace_context() -> TraceContext:
     if epoch != _Values.epoch:
         # The epoch is read before the values: a change in between makes the entry stale, not wrong.
         epoch = _Values.epoch
-        context = _intern(tuple(getattr(values, name) for name in _names_in_cache_key))
+        now = [getattr(values, name) for name in _names_in_cache_key]
+        while now and now[-1] == _option_by_name[_names_in_cache_key[len(now) - 1]].default:
+            now.pop()
+        context = _intern(tuple(now))
         state.options = (epoch, context)
     return context
 

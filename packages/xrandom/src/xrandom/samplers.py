@@ -520,7 +520,7 @@ def _in_tail(u: Any, low: Any, high: Any) -> Any:
     with Q the tail of the distribution. It is that of an exponential sample cut at the other bound:
     `E = -log(1 - u (1 - exp(-H(f - n))))`. The first two terms alone, the Rayleigh distribution,
     give a d that is too large, from where Newton's method descends to the root of the convex
-    `H(d) = E`; its slope is the hazard `sqrt(2 / pi) / erfcx((n + d) / sqrt(2))`.
+    `H(d) = E`; its derivative is the hazard `sqrt(2 / pi) / erfcx((n + d) / sqrt(2))`.
 
     The derivatives are those of the last step, which are those of the root.
 
@@ -537,8 +537,8 @@ def _in_tail(u: Any, low: Any, high: Any) -> Any:
     def hazards(d: Any) -> tuple[Any, Any]:
         e = _erfcx(lax.add(bent, d))
         total = lax.mul(d, lax.add(near, lax.mul(d, 0.5)))
-        slope = lax.add(lax.div(math.sqrt(2 / math.pi), e), lax.sub(near, bent))
-        return lax.sub(total, lax.log(lax.div(e, start))), slope
+        derivative = lax.add(lax.div(math.sqrt(2 / math.pi), e), lax.sub(near, bent))
+        return lax.sub(total, lax.log(lax.div(e, start))), derivative
 
     longest = hazards(lax.min(lax.sub(far, near), _LONGEST))[0]
     hazard = lax.neg(lax.log1p(lax.mul(u, lax.expm1(lax.neg(longest)))))
@@ -546,8 +546,8 @@ def _in_tail(u: Any, low: Any, high: Any) -> Any:
     n = lax.stop_gradient(near)
     d = lax.div(twice, lax.add(n, lax.sqrt(lax.add(lax.square(n), twice))))
     for _ in range(_STEPS):
-        total, slope = hazards(lax.stop_gradient(d))
-        d = lax.sub(lax.stop_gradient(d), lax.div(lax.sub(total, hazard), slope))
+        total, derivative = hazards(lax.stop_gradient(d))
+        d = lax.sub(lax.stop_gradient(d), lax.div(lax.sub(total, hazard), derivative))
     x = lax.add(near, d)
     x = _where(above, x, lax.neg(x))
     return x if x.dtype == dtype else lax.convert_element_type(x, dtype)

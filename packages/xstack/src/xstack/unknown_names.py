@@ -71,6 +71,8 @@ _HERE = {
 _OTHERS = (
     "xstack", "xstack.numpy", "xstack.lax", "xstack.nn", "xstack.random", "xstack.tree",
     "xstack.numpy.linalg", "xstack.numpy.fft", "xstack.scipy.special", "xstack.sharding",
+    "xad.sparse", "xstack.scipy.optimize", "xstack.experimental.ode", "xstack.image",
+    "xstack.nn.initializers",
 )  # fmt: skip
 
 

@@ -269,10 +269,16 @@ def _statics(statics: Any, other: Any, name_of: Callable[[Any], str]) -> str:
 
 def _options(before: Sequence[Any], after: Sequence[Any]) -> str:
     """Return the options that differ in two contexts, each with both values."""
-    # an option that a package has defined since is in the later context alone
-    pairs = zip(config.names_in_trace_context(), before, after, strict=False)
-    changed = [f"{name} {old!r} became {new!r}" for name, old, new in pairs if old != new]
-    return ", ".join(changed) or "defined since"
+    options = config.options()
+
+    def values(context: Sequence[Any]) -> dict[str, Any]:
+        names = config.names_in_trace_context()
+        defaults = [options[name].default for name in names[len(context) :]]
+        return dict(zip(names, [*context, *defaults], strict=True))
+
+    old, new = values(before), values(after)
+    changed = [name for name, value in new.items() if old[name] != value]
+    return ", ".join([f"{name} {old[name]!r} became {new[name]!r}" for name in changed])
 
 
 def _text(key: Any) -> str:

@@ -186,7 +186,7 @@ def gradient(
 def gradient(
     f: ArrayLike, *varargs: Any, axis: Axis = None, edge_order: int | None = None
 ) -> Array | list[Array]:
-    """Return slopes by central differences inside, one-sided ones at the ends.
+    """Return derivatives by central differences inside, one-sided ones at the ends.
 
     Args:
       f: values on a grid.
@@ -239,11 +239,11 @@ def _slope(f: Any, d: int, step: Any, order: int) -> Array:
 
 
 def _at_end(near: Any, far: Any, share: Any) -> Array:
-    """Return the slope of a parabola at its end, from the two slopes next to it.
+    """Return the derivative of a parabola at its end, from the two derivatives next to it.
 
     Args:
-      near: the slope of the line through the end and its neighbour.
-      far: the slope of the line through the next two points.
+      near: the derivative of the line through the end and its neighbour.
+      far: the derivative of the line through the next two points.
       share: the distance that `near` spans, as a part of the sum of both.
     """
     result: Array = near + share * (near - far)
@@ -261,13 +261,13 @@ def _slope_of_coordinates(f: Any, d: int, x: Any, order: int) -> Array:
     total = low + high
     middle = (before * (-high / (low * total)) + here * ((high - low) / (low * high))
               + after * (low / (high * total)))  # fmt: skip
-    slopes, size = diff(f, axis=d) / h, h.shape[d]
-    first, last = _along(slopes, d, 0, 1), _along(slopes, d, size - 1, size)
+    quotients, size = diff(f, axis=d) / h, h.shape[d]
+    first, last = _along(quotients, d, 0, 1), _along(quotients, d, size - 1, size)
     if order == 2:
         share = _along(h, d, 0, 1) / _along(total, d, 0, 1)
-        first = _at_end(first, _along(slopes, d, 1, 2), share)
+        first = _at_end(first, _along(quotients, d, 1, 2), share)
         share = _along(h, d, size - 1, size) / _along(total, d, size - 2, size - 1)
-        last = _at_end(last, _along(slopes, d, size - 2, size - 1), share)
+        last = _at_end(last, _along(quotients, d, size - 2, size - 1), share)
     return concatenate([first, middle, last], d)
 
 
@@ -363,9 +363,9 @@ def interp(
     f0, f1 = read(fp, place - 1), read(fp, place)
     width = bind("sub", x1, x0)
     flat = bind("eq", width, scalar_like(width, 0))
-    slope = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(width, 1), width)),
+    share = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(width, 1), width)),
                  f0.aval.dtype)  # fmt: skip
-    result = select(flat, f0, bind("add", f0, bind("mul", slope, bind("sub", f1, f0))))
+    result = select(flat, f0, bind("add", f0, bind("mul", share, bind("sub", f1, f0))))
     if period is not None:
         return result
     for value, end, primitive in ((left, 0, "lt"), (right, size - 1, "gt")):

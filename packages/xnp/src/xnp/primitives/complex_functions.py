@@ -197,7 +197,7 @@ def _derivative_jvp(primals: Any, tangents: Any, *, orders: tuple[int, int]) -> 
     total = None
     for dot, more in zip(tangents, ((i + 1, j), (i, j + 1)), strict=True):
         if type(dot) is not Zero:
-            # slopes may be infinite, and tangents zero: of the imaginary part of a number, say
+            # derivatives may be infinite, and tangents zero: of the imaginary part of a number, say
             term = bind("absorbing_product", dot, _derivative(x, y, *more))
             term = table.repeat_scalar(term, z.aval.shape)
             total = term if total is None else table.add(total, term)

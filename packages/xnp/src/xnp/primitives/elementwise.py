@@ -370,8 +370,8 @@ def _absorbing_quotient_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 
 def _quotient_by_divisor(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
-    slope = absorbing_quotient_p.bind(z, y)[0]
-    return neg_p.bind(absorbing_product_p.bind(slope, y_dot)[0])[0]
+    ratio = absorbing_quotient_p.bind(z, y)[0]
+    return neg_p.bind(absorbing_product_p.bind(ratio, y_dot)[0])[0]
 
 
 absorbing_product_p: Primitive = binary(
@@ -510,8 +510,8 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     # by real parts, since a complex product with an infinity is NaN; zero at zero
     parts = bind("real", x), bind("imag", x)
     dots = bind("real", x_dot), bind("imag", x_dot)
-    slopes = [bind("hypot_derivative", *parts, orders=orders) for orders in ((1, 0), (0, 1))]
-    terms = [bind("absorbing_product", *pair) for pair in zip(dots, slopes, strict=True)]
+    partials = [bind("hypot_derivative", *parts, orders=orders) for orders in ((1, 0), (0, 1))]
+    terms = [bind("absorbing_product", *pair) for pair in zip(dots, partials, strict=True)]
     return add(*terms)
 
 
@@ -1605,8 +1605,8 @@ def _polynomial_jvp(primals: Any, tangents: Any) -> Any:
     (z,) = state.trace.process(polynomial_p, tuple(primals), {})
     terms = []
     if type(x_dot) is not Zero and len(cs) > 1:
-        slopes = [table_scaled(c, i) for i, c in enumerate(cs) if i]
-        terms.append(mul(x_dot, bind("polynomial", x, *slopes)))
+        factors = [table_scaled(c, i) for i, c in enumerate(cs) if i]
+        terms.append(mul(x_dot, bind("polynomial", x, *factors)))
     for i, c_dot in enumerate(c_dots):
         if type(c_dot) is not Zero:
             terms.append(mul(c_dot, bind("integer_pow", x, y=i)) if i else c_dot)

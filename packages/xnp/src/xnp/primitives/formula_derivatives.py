@@ -160,19 +160,19 @@ def _less(k: Order, j: Order) -> Order:
     return tuple([a - b for a, b in zip(k, j, strict=True)])
 
 
-def _integral(x: Series, first: Any, slope: Callable[[Series], Series]) -> Series:
-    """Return f(x), given f of the constant and the slope f'(x) as a function of f(x).
+def _integral(x: Series, first: Any, derivative: Callable[[Series], Series]) -> Series:
+    """Return f(x), given f of the constant and the derivative f'(x) as a function of f(x).
 
     By k_i f_k = sum_j j_i x_j f'_(k-j), where k_i is not 0: f' is needed to the lower orders alone.
     """
     found = Series({x.zeroth: first}, x.highest)
     for k in x.powers()[1:]:
         i = next(i for i, n in enumerate(k) if n)
-        derivative, total = slope(found).terms, None
+        factors, total = derivative(found).terms, None
         for j, c in x.terms.items():
             low = _less(k, j)
-            if j[i] and low in derivative:
-                part = c * derivative[low] * (j[i] / k[i])
+            if j[i] and low in factors:
+                part = c * factors[low] * (j[i] / k[i])
                 total = part if total is None else total + part
         if total is not None:
             found.terms[k] = total
@@ -221,13 +221,13 @@ class TaylorMath:
 
     def log(self, x: Series) -> Series:
         """Return log x."""
-        slope = 1.0 / x
-        return _integral(x, self.inner.log(x.value), lambda _: slope)
+        derivative = 1.0 / x
+        return _integral(x, self.inner.log(x.value), lambda _: derivative)
 
     def log1p(self, x: Series) -> Series:
         """Return log(1 + x)."""
-        slope = 1.0 / (1.0 + x)
-        return _integral(x, self.inner.log1p(x.value), lambda _: slope)
+        derivative = 1.0 / (1.0 + x)
+        return _integral(x, self.inner.log1p(x.value), lambda _: derivative)
 
     def sqrt(self, x: Series) -> Series:
         """Return the square root."""
@@ -376,12 +376,12 @@ def _powers_of_loop(step: Step, first: list[Series], tables: Any, highest: Order
 
 # --- primitives -----------------------------------------------------------------------------------
 
-Slope = Callable[..., Any]
+DerivativeInX = Callable[..., Any]
 
 
 @primitive_maker
 def with_parameters(
-    name: str, formula: Formula, count: int, slope: Slope, operation: str = ""
+    name: str, formula: Formula, count: int, in_x: DerivativeInX, operation: str = ""
 ) -> Primitive:
     """Define a function of some parameters and x.
 
@@ -391,7 +391,7 @@ def with_parameters(
       name: of the primitive; that of its derivatives ends in `_derivative`.
       formula: of the parameters and x.
       count: how many parameters there are.
-      slope: the derivative in x of a derivative of some orders: a function of the function from
+      in_x: the derivative in x of a derivative of some orders: a function of the function from
         orders and operands to a derivative, of the orders, and of the operands.
       operation: what errors call the function; by default the name.
     """
@@ -399,7 +399,7 @@ def with_parameters(
 
     def jvp(primals: Any, tangents: Any) -> Any:
         outs = state.trace.process(primitive, tuple(primals), {})
-        return outs, (_tangent(name, count, slope, (0,) * count, primals, tangents, outs[0].aval),)
+        return outs, (_tangent(name, count, in_x, (0,) * count, primals, tangents, outs[0].aval),)
 
     primitive = _elementwise(
         name, operation or name, lambda *xs: (numpy_formula(*xs),), stablehlo_rule(formula), jvp
@@ -409,7 +409,7 @@ def with_parameters(
 
 @primitive_maker
 def derivatives_of(
-    name: str, formula: Formula, count: int, slope: Slope | None = None
+    name: str, formula: Formula, count: int, in_x: DerivativeInX | None = None
 ) -> Primitive:
     """Define the derivatives of a primitive in its first operands.
 
@@ -419,7 +419,7 @@ def derivatives_of(
       name: that of the primitive and `_derivative`.
       formula: of its value.
       count: how many operands are parameters.
-      slope: see `with_parameters`; None where all operands are parameters.
+      in_x: see `with_parameters`; None where all operands are parameters.
     """
     function = name.removesuffix("_derivative")
 
@@ -433,7 +433,7 @@ def derivatives_of(
 
     def jvp(primals: Any, tangents: Any, *, orders: Order) -> Any:
         outs = state.trace.process(primitive, tuple(primals), {"orders": orders})
-        return outs, (_tangent(function, count, slope, orders, primals, tangents, outs[0].aval),)
+        return outs, (_tangent(function, count, in_x, orders, primals, tangents, outs[0].aval),)
 
     primitive = _elementwise(name, function, numpy, stablehlo, jvp)
     return primitive
@@ -454,7 +454,7 @@ def _elementwise(name: str, operation: str, numpy: Any, stablehlo: Any, jvp: Any
 
 
 def _tangent(
-    name: str, count: int, slope: Any, orders: Order, primals: Any, tangents: Any, aval: Any
+    name: str, count: int, in_x: Any, orders: Order, primals: Any, tangents: Any, aval: Any
 ) -> Any:
     """Return the tangent of a derivative: the next derivatives times the tangents of operands."""
 
@@ -468,7 +468,7 @@ def _tangent(
         if type(dot) is Zero:
             continue
         if k == count:
-            by = slope(derivative, orders, *primals)
+            by = in_x(derivative, orders, *primals)
         else:
             by = derivative(tuple([n + (i == k) for i, n in enumerate(orders)]), primals)
         product = mul(dot, repeat_scalar(by, aval.shape))

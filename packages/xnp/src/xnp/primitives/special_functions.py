@@ -91,8 +91,8 @@ def _i1e_slope(y: Any, x: Any) -> Any:
     tiny = bind("lt", bind("abs", x), scalar_like(x, float(dtypes.finfo(x.aval.dtype).eps)))
     safe = select(tiny, scalar_like(x, 1), x)
     inverse = div(scalar_like(x, 1), safe)
-    slope = table.sub(bind("bessel_i0e", safe), mul(y, add(bind("sign", safe), inverse)))
-    return select(tiny, scalar_like(x, 0.5), slope)
+    derivative = table.sub(bind("bessel_i0e", safe), mul(y, add(bind("sign", safe), inverse)))
+    return select(tiny, scalar_like(x, 0.5), derivative)
 
 
 bessel_i0e_p = unary(
@@ -637,8 +637,8 @@ hyp2f1_derivative_p = derivatives_of("hyp2f1_derivative", hyp2f1, 3, hyp2f1_slop
 
 def _owens_h(h_dot: Any, y: Any, h: Any, a: Any) -> Any:
     """dT/dh = -density(h) erf(a h / sqrt(2)) / 2."""
-    slope = scale_by(bind("erf", scale_by(mul(h, a), math.sqrt(0.5))), -0.5)
-    return mul(h_dot, mul(normal_density(h), slope))
+    factor = scale_by(bind("erf", scale_by(mul(h, a), math.sqrt(0.5))), -0.5)
+    return mul(h_dot, mul(normal_density(h), factor))
 
 
 def _owens_a(a_dot: Any, y: Any, h: Any, a: Any) -> Any:

@@ -100,29 +100,29 @@ def log_less_digamma(a: Any) -> Any:
 
 def gamma_shifted(m: Any, a: Any) -> tuple[Any, Any]:
     """Return lgamma(1 + a) and digamma(1 + a) for 0 <= a <= 31, to rounding at a + 10."""
-    product, slope = a + 1.0, 1.0
+    product, derivative = a + 1.0, 1.0
     for k in range(2, 10):
         factor = a + float(k)
-        product, slope = product * factor, slope * factor + product
+        product, derivative = product * factor, derivative * factor + product
     z = a + 10.0
     log_z = m.log(z)
     value = (z - 0.5) * log_z - z + HALF_LOG_2PI + stirling_error(z) - m.log(product)
-    return value, log_z - log_less_digamma(z) - slope / product
+    return value, log_z - log_less_digamma(z) - derivative / product
 
 
-def reach(m: Any, slope: Any, curvature: Any, upwards: Any) -> Any:
-    """Return the d from where e^-(slope d + curvature (d - log(1 + d))) is not worth adding.
+def reach(m: Any, linear: Any, curvature: Any, upwards: Any) -> Any:
+    """Return the d from where e^-(linear d + curvature (d - log(1 + d))) is not worth adding.
 
     Args:
       m: the functions of formulas.
-      slope: at d = 0; not below -1.
+      linear: the coefficient of d; not below -1.
       curvature: positive.
       upwards: whether d is positive; else it is -d of the formula, where the curve is steeper.
     """
     # d - log(1 + d) is more than d^2 / (2 + 4 d / 3) for positive d, than d^2 / 2 for negative d
     far = -m.precision.far
     third = m.where(upwards, 2 / 3, 0.0)
-    b, c = slope - far * third, m.sqrt(4.0 * far * (slope * third + 0.5 * curvature))
+    b, c = linear - far * third, m.sqrt(4.0 * far * (linear * third + 0.5 * curvature))
     ratio = b / c
     return 2.0 * far / (c * (ratio + m.sqrt(ratio * ratio + 1.0)))
 
@@ -411,8 +411,8 @@ def _differentiate_zeta(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
     """d/dq zeta(s, q) = -s zeta(s + 1, q), and its derivatives in s by Leibniz's rule."""
     (n,) = orders
     later = add(s, scalar_like(s, 1))
-    slope = mul(neg(s), derivative((n,), (later, q)))
-    return add(slope, table.scale_by(derivative((n - 1,), (later, q)), -float(n))) if n else slope
+    result = mul(neg(s), derivative((n,), (later, q)))
+    return add(result, table.scale_by(derivative((n - 1,), (later, q)), -float(n))) if n else result
 
 
 zeta_p = with_parameters("zeta", zeta, 1, _differentiate_zeta)
@@ -483,12 +483,12 @@ def _special_incomplete_fraction(m: Any, a: Any, x: Any, differentiated: bool) -
     b = x + 1.0 - a
     d, zero = 1.0 / b, 0.0 * a
 
-    def unfinished(m: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
-                   change: Any) -> Any:  # fmt: skip
+    def unfinished(m: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any,
+                   derivative: Any, change: Any) -> Any:  # fmt: skip
         return change > m.precision.eps
 
-    def step(m: Any, n: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
-             change: Any) -> Any:  # fmt: skip
+    def step(m: Any, n: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any,
+             derivative: Any, change: Any) -> Any:  # fmt: skip
         an = n * (a - n)  # its derivative in a is n, that of b is -1
         b = b + 2.0
         inverse = 1.0 / (an * d + b)
@@ -502,7 +502,7 @@ def _special_incomplete_fraction(m: Any, a: Any, x: Any, differentiated: bool) -
         change = m.abs(ratio - 1.0)
         if differentiated:
             change = m.maximum(change, m.abs(added))
-        return a, b, c, d, dc, dd, h * ratio, slope + added, change
+        return a, b, c, d, dc, dd, h * ratio, derivative + added, change
 
     start = (a, b, 1e30 + zero, d, zero, d * d, d, d, 1.0 + zero)
     return m.loop(unfinished, step, start, _MOST_TERMS, wide=True)[6:8]
@@ -514,17 +514,17 @@ def _special_incomplete_tail(m: Any, a: Any, x: Any, needed: Any) -> tuple[Any, 
     With t = x (1 + d), int t^(a-1) e^-t dt = x^a e^-x int (1 + d)^(a-1) e^(-x d) dd.
     """
     upwards = x >= a
-    slope = a - 1.0 - x
-    length = reach(m, m.abs(slope), a - 1.0, upwards)
+    linear = a - 1.0 - x
+    length = reach(m, m.abs(linear), a - 1.0, upwards)
     length = m.where(upwards, length, -m.minimum(length, 1.0))
 
-    def integrand(m: Any, t: Any, length: Any, slope: Any, curvature: Any) -> tuple[Any, Any]:
+    def integrand(m: Any, t: Any, length: Any, linear: Any, curvature: Any) -> tuple[Any, Any]:
         d = t * length
         log = m.log1p(d)
-        value = m.exp(t * (slope + t * curvature * bend(m, d, log)))
+        value = m.exp(t * (linear + t * curvature * bend(m, d, log)))
         return value, value * log
 
-    values = (length, slope * length, (a - 1.0) * length * length)
+    values = (length, linear * length, (a - 1.0) * length * length)
     value, with_log = tail(m, integrand, needed, values, 2)
     scale = a * m.abs(length)
     return scale * value, scale * with_log
@@ -581,11 +581,11 @@ class _Parts:
         self.value = m.where(by_powers, -less - (1.0 + less) * (a * powers), value)
 
         gap = log_x - digamma
-        slope = m.where(of_p, gap * series + dseries, h * (a * (gap + dlog_h) + 1.0))
+        derivative = m.where(of_p, gap * series + dseries, h * (a * (gap + dlog_h) + 1.0))
         at_small = -m.exp(m.minimum(x, 1.5)) * (gap * (1.0 + a * powers) + powers + a * dpowers)
-        slope = m.where(by_powers, at_small, slope)
+        derivative = m.where(by_powers, at_small, derivative)
         at_large = (log_ratio + log_less_digamma(outer)) * tails + with_log
-        self.slope = m.abs(m.where(large, at_large, slope))
+        self.derivative = m.abs(m.where(large, at_large, derivative))
 
 
 def _special_incomplete_inside(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
@@ -620,7 +620,7 @@ def igamma_grad_a(m: Any, a: Any, x: Any) -> Any:
     """Return dP/da, which is not positive."""
     inside, a0, x0 = _special_incomplete_inside(m, a, x)
     parts = _Parts(m, a0, x0, differentiated=True)
-    value = m.where(inside, -parts.density * parts.slope, math.nan)
+    value = m.where(inside, -parts.density * parts.derivative, math.nan)
     return m.where(_at_end(m, a, x), 0.0, value)
 
 
@@ -628,7 +628,7 @@ def random_gamma_grad(m: Any, a: Any, x: Any) -> Any:
     """Return dx/da at a fixed quantile, which is not negative."""
     inside, a0, x0 = _special_incomplete_inside(m, a, x)
     parts = _Parts(m, a0, x0, differentiated=True)
-    value = m.where(inside, parts.x * parts.slope / m.abs(a0), math.nan)
+    value = m.where(inside, parts.x * parts.derivative / m.abs(a0), math.nan)
     return m.where(_at_end(m, a, x), m.where(x == math.inf, math.inf, 0.0), value)
 
 
@@ -652,8 +652,8 @@ def _at_end(m: Any, a: Any, x: Any) -> Any:
 
 def _mix(p: Any, a: Any, x: Any) -> Any:
     """Return d2P/(da dx) = p (log x - digamma(a)), which is 0 where p = dP/dx is."""
-    slope = mul(p, sub(bind("log", x), bind("digamma", a)))
-    return select(bind("eq", p, scalar_like(p, 0)), scalar_like(p, 0), slope)
+    mixed = mul(p, sub(bind("log", x), bind("digamma", a)))
+    return select(bind("eq", p, scalar_like(p, 0)), scalar_like(p, 0), mixed)
 
 
 def _special_incomplete_curvature(p: Any, a: Any, x: Any) -> Any:
@@ -790,8 +790,8 @@ def _special_beta_fraction(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
         difference = bx - n * x
         numerator = (a + (n - 1.0)) * inverse * (a * x * inverse + (bx + (n - 1.0) * x) * inverse)
         numerator = numerator * (n * difference)
-        slope = (a + n) / (a + (2.0 * n + 1.0))
-        denominator = n + n * difference * inverse + slope * (excess + 1.0 + n * (2.0 - x))
+        coefficient = (a + n) / (a + (2.0 * n + 1.0))
+        denominator = n + n * difference * inverse + coefficient * (excess + 1.0 + n * (2.0 - x))
         d = 1.0 / (denominator + numerator * d)
         c = denominator + numerator / c
         ratio = c * d
@@ -829,18 +829,18 @@ def _special_beta_tail(m: Any, a: Any, b: Any, x: Any, y: Any, needed: Any) -> A
     """
     upwards = x * b > y * a
     r = x / y
-    slope = (a - 1.0) - (b - 1.0) * r
-    length = reach(m, m.abs(slope), (a - 1.0) + 0.6 * ((b - 1.0) * r) * r, upwards)
+    linear = (a - 1.0) - (b - 1.0) * r
+    length = reach(m, m.abs(linear), (a - 1.0) + 0.6 * ((b - 1.0) * r) * r, upwards)
     length = m.where(upwards, m.minimum(length, 1.0 / r), -m.minimum(length, 1.0))
 
-    def integrand(m: Any, t: Any, length: Any, of_b: Any, slope: Any, curvature: Any,
+    def integrand(m: Any, t: Any, length: Any, of_b: Any, linear: Any, curvature: Any,
                   curvature_b: Any) -> tuple[Any]:  # fmt: skip
         d, e = t * length, t * of_b
         bent = curvature * bend(m, d, m.log1p(d)) + curvature_b * bend(m, e, m.log1p(e))
-        return (m.exp(t * (slope + t * bent)),)
+        return (m.exp(t * (linear + t * bent)),)
 
     of_b = -r * length
-    values = (length, of_b, slope * length, (a - 1.0) * length * length, (b - 1.0) * of_b * of_b)
+    values = (length, of_b, linear * length, (a - 1.0) * length * length, (b - 1.0) * of_b * of_b)
     (value,) = tail(m, integrand, needed, values, 1)
     return value * m.abs(length) / y
 
@@ -931,19 +931,19 @@ def _density_jvp(primals: Any, tangents: Any) -> Any:
     empty, both = bind("eq", p, zero), bind("digamma", add(a, b))
 
     def by(shape: Any, log: Any) -> Any:
-        slope = mul(p, sub(add(log, both), bind("digamma", shape)))
-        return select(empty, zero if zero.aval.shape == p.aval.shape else sub(p, p), slope)
+        partial = mul(p, sub(add(log, both), bind("digamma", shape)))
+        return select(empty, zero if zero.aval.shape == p.aval.shape else sub(p, p), partial)
 
-    slopes = (lambda: by(a, bind("log", x)), lambda: by(b, bind("log1p", neg(x))),
+    partials = (lambda: by(a, bind("log", x)), lambda: by(b, bind("log1p", neg(x))),
               lambda: _special_beta_curvature(p, a, b, x))  # fmt: skip
-    return (p,), (_sum_of_products(tangents, slopes, p.aval),)
+    return (p,), (_sum_of_products(tangents, partials, p.aval),)
 
 
-def _sum_of_products(tangents: Any, slopes: Any, aval: Any) -> Any:
+def _sum_of_products(tangents: Any, partials: Any, aval: Any) -> Any:
     total: Any = Zero(aval)
-    for dot, slope in zip(tangents, slopes, strict=True):
+    for dot, partial in zip(tangents, partials, strict=True):
         if type(dot) is not Zero:
-            product = table.repeat_scalar(mul(dot, slope()), aval.shape)
+            product = table.repeat_scalar(mul(dot, partial()), aval.shape)
             total = product if type(total) is Zero else add(total, product)
     return total
 
