@@ -83,6 +83,30 @@ def test_the_basis_of_a_chunk_is_counted_and_not_read(derivative):
     assert len(jit(found).lower(x).in_avals[0]) == 1  # and no numbers are passed
 
 
+def test_a_basis_that_many_places_read_is_in_memory_before_they_do():
+    # a kernel that pads nine copies of the basis compares its elements anew for each of them
+    taps = np.float32([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    many = jacfwd(lambda x: xnp.convolve(x, taps), chunk_size=5)
+    few = jacfwd(lambda x: xnp.convolve(x, taps[:3]), chunk_size=5)
+    x = np.float32(np.arange(23))
+    carried = []
+    for derivative in (many, few):
+        (loop,) = [e for e in make_jaxpr(derivative)(x).jaxpr.eqns if e.primitive.name == "scan"]
+        carried.append([v.aval.shape for v in loop.outputs if v.aval.shape == (5, 23)])
+    assert carried == [[(5, 23)], []]
+    for run in (lambda f: f, jit):
+        np.testing.assert_allclose(run(many)(x), jacfwd(lambda x: xnp.convolve(x, taps))(x))
+
+
+def test_steps_of_a_jacobian_in_chunks_have_as_many_columns_each():
+    # 23 in chunks of at most 10 are three of 8, of which one column is beyond the last
+    derivative = jacfwd(lambda x: xnp.cumsum(x) ** 2, chunk_size=10)
+    program = make_jaxpr(derivative)(np.arange(23, dtype=np.float32))
+    names = [e.primitive.name for e in program.jaxpr.eqns]
+    assert names.count("scan") == 1 and "concatenate" not in names
+    assert program.jaxpr.eqns[names.index("scan")].outputs[-1].aval.shape[:2] == (3, 8)
+
+
 def test_chunks_of_several_arguments_and_results_and_a_rest_are_the_whole_jacobian():
     def two(x, y):
         return {"a": xnp.sin(x) @ y, "b": (x**2).sum() * y}

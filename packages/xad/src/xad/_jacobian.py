@@ -9,6 +9,7 @@ by one vector without it.
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import operator
@@ -32,7 +33,18 @@ from xad.tangents import float0_zeros, instantiate, is_differentiable, retype_as
 from xnp import lax
 from xnp.lax import concatenate_p, reshape_p, slice_p, transpose_p
 from xnp.primitives import table
-from xprim import Array, ShapedArray, Zero, dtypes, eval_closed, from_numpy, shaped_array, state
+from xprim import (
+    Array,
+    Jaxpr,
+    ShapedArray,
+    Var,
+    Zero,
+    dtypes,
+    eval_closed,
+    from_numpy,
+    shaped_array,
+    state,
+)
 from xprim.errors import message
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
@@ -338,7 +350,8 @@ def _by_columns(
             if live
         ]
 
-    found = iter(_map(push, in_avals, chunk_size) if any(active) else ())
+    is_ahead = _most_reads(closed.jaxpr) > _FEW_READS
+    found = iter(_map(push, in_avals, chunk_size, is_ahead) if any(active) else ())
     count = sum([a.size for a in in_avals])
     columns = [next(found) if live else _constant_zeros(a, (count, *a.shape))
                for a, live in zip(out_avals, active, strict=True)]  # fmt: skip
@@ -392,16 +405,22 @@ def _by_shapes(
 _METHODS: Final = {"auto": _by_shapes, "forward": _by_columns, "reverse": _by_rows}
 
 
+# Of one number, which a kernel that moves elements around computes again for each equation that
+# reads it: more reads than these take longer than a basis in memory.
+_FEW_READS: Final = 4
+
 # Without a compiler, more chunks than this are faster as a loop whose body is staged once.
 _MAX_EAGER_CHUNKS: Final = 8
 
 
 def _map(
-    fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], chunk_size: int | None
-) -> list[Any]:
+    fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], chunk_size: int | None,
+    is_ahead: bool = False,
+) -> list[Any]:  # fmt: skip
     """Apply a linear function of several arrays to each basis vector of all their elements.
 
-    One batch holds the vectors of all arrays, so the program of the function is there once.
+    One batch holds the vectors of all arrays, so the program of the function is there once. With
+    `is_ahead` those of a chunk are in memory when the function is applied.
 
     Returns:
       Its results with the basis in front: the elements of the first array, then of the second, ...
@@ -421,32 +440,42 @@ def _map(
         parts = [vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])
                  for basis in chunks]  # fmt: skip
         return [_concatenated(part) for part in zip(*parts, strict=True)]
-    return _in_loop(vmap(fun), avals, starts, count, size)
+    return _in_loop(vmap(fun), avals, starts, count, size, is_ahead)
 
 
 def _in_loop(
     fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], starts: Sequence[int],
-    count: int, size: int,
+    count: int, size: int, is_ahead: bool,
 ) -> list[Any]:  # fmt: skip
-    """Apply a batched function to the basis, `size` vectors a step, in the memory of these.
+    """Apply a batched function to the basis, at most `size` vectors a step, in their memory.
 
-    The vectors of a step are compared from its first number, which the loop counts, and nothing
-    else: XLA does this arithmetic again for each element and each reader of the basis.
+    The steps have as many vectors each, so that the function is there once; those beyond the last
+    one are zero. The vectors of a step are compared from its first number, which the loop counts,
+    and nothing else: XLA does this arithmetic again for each element and each reader of the basis.
+    With `is_ahead` a step computes those of the next one, which the loop then holds.
     """
-    turns, rest = divmod(count, size)
-    whole = turns * size
+    turns = -(-count // size)
+    size = -(-count // turns)
 
-    def step(first: Any, _: Any) -> Any:
-        rows = [_basis_from(first, size, a, start) for a, start in zip(avals, starts, strict=True)]
-        return lax.add(first, lax.full_like(first, size)), fun(rows)
+    def rows_from(first: Any) -> list[Any]:
+        return [_basis_from(first, size, a, start) for a, start in zip(avals, starts, strict=True)]
+
+    def step(carry: Any, _: Any) -> Any:
+        first, rows = carry
+        following = lax.add(first, lax.full_like(first, size))
+        if is_ahead:
+            return (following, rows_from(following)), fun(rows)
+        return (following, rows), fun(rows_from(first))
 
     first = from_numpy(np.int32(0))
-    _, stacked = lax.scan(step, first, None, length=turns)
-    results = [_reshape(x, (whole, *x.aval.shape[2:])) for x in stacked]
-    if not rest:
-        return results
-    last = [from_numpy(b, copy=False, canonical=False) for b in _basis(avals, starts, whole, count)]
-    return [_concatenated(pair) for pair in zip(results, fun(last), strict=True)]
+    _, stacked = lax.scan(step, (first, rows_from(first) if is_ahead else []), None, length=turns)
+    return [_rows(_reshape(x, (turns * size, *x.aval.shape[2:])), 0, count) for x in stacked]
+
+
+def _most_reads(jaxpr: Jaxpr) -> int:
+    """Return how many equations read the argument that most of them read."""
+    reads = collections.Counter([x for eqn in jaxpr.eqns for x in eqn.inputs if type(x) is Var])
+    return max([reads[v] for v in jaxpr.invars], default=0)
 
 
 def _basis_from(first: Any, size: int, aval: ShapedArray, start: int) -> Any:

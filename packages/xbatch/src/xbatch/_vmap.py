@@ -15,6 +15,7 @@ import xnp
 import xtree
 from xbatch.batching import BatchAxis, BatchTracer, batch_flat
 from xnp import lax
+from xnp.lax.control_flow import join_chunks, scan_chunks
 from xprim import Array, as_array, dtypes, not_mapped, state
 from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
@@ -945,7 +946,7 @@ def _place(axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any
 # ------------------------------------------------------------------------------------------- chunks
 # A batch a few examples at a time, in the memory of these: what `vmap(chunk_size=)` runs.
 #
-# The examples are cut into chunks of one size, which a loop runs one after the other, and a rest.
+# The examples are chunks of one size, which a loop runs one after the other, and a rest.
 # So the function is batched, and compiled, for a chunk; results are those of the full batch.
 
 
@@ -959,7 +960,6 @@ def in_chunks(
     """
     mapped = [i for i, d in enumerate(dims) if d is not not_mapped]
     fronts = [axis.to_front(values[i], dims[i]) for i in mapped]
-    count, rest = divmod(axis.size, size)
     are_mapped: list[bool] = []
 
     def run(parts: Sequence[Any], size: int) -> list[Any]:
@@ -972,29 +972,9 @@ def in_chunks(
         return [x if d is not_mapped else chunk.to_front(x, d)
                 for x, d in zip(results, out_dims, strict=True)]  # fmt: skip
 
-    def step(carry: Any, parts: Any) -> Any:
-        return carry, run(parts, size)
-
-    whole = count * size
-    chunks = [_rows_of_chunks(x, count, size) for x in fronts]
-    _, stacked = lax.scan(step, None, chunks, length=count)
+    pieces = scan_chunks(run, fronts, axis.size, size)
     results = [
-        lax.reshape(x, (whole, *x.shape[2:])) if m else lax.index_in_dim(x, 0, 0, False)
-        for x, m in zip(stacked, are_mapped, strict=True)
+        join_chunks(*parts) if m else lax.index_in_dim(parts[0], 0, 0, False)
+        for m, *parts in zip(are_mapped, *pieces, strict=True)
     ]
-    if rest:
-        tail = run([lax.slice_in_dim(x, whole, axis.size) for x in fronts], rest)
-        results = [lax.concatenate([x, y], 0) if m else x
-                   for x, y, m in zip(results, tail, are_mapped, strict=True)]  # fmt: skip
     return results, [0 if m else not_mapped for m in are_mapped]
-
-
-def _rows_of_chunks(x: Any, count: int, size: int) -> Any:
-    """Return the leading examples as `count` rows of `size`, which a loop reads by its counter.
-
-    With a start that is computed from a stored number XLA does that arithmetic again for each
-    element of what reads the chunk.
-    """
-    whole = count * size
-    examples = x if whole == x.shape[0] else lax.slice_in_dim(x, 0, whole)
-    return lax.reshape(examples, (count, size, *x.shape[1:]))
