@@ -15,7 +15,7 @@ import xnp
 import xtree
 from xbatch.batching import BatchAxis, BatchTracer, batch_flat
 from xnp import lax
-from xnp.lax.control_flow import join_chunks, scan_chunks
+from xnp.primitives.table import join_chunks, split_chunks
 from xprim import Array, as_array, dtypes, not_mapped, state
 from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
@@ -972,7 +972,10 @@ def in_chunks(
         return [x if d is not_mapped else chunk.to_front(x, d)
                 for x, d in zip(results, out_dims, strict=True)]  # fmt: skip
 
-    pieces = scan_chunks(run, fronts, axis.size, size)
+    chunks, rest = split_chunks(fronts, axis.size, size)
+    turns = axis.size // size
+    stacked = lax.scan(lambda _, parts: ((), run(parts, size)), (), chunks, length=turns)[1]
+    pieces = [stacked, *[run(parts, axis.size % size) for parts in rest]]
     results = [
         join_chunks(*parts) if m else lax.index_in_dim(parts[0], 0, 0, False)
         for m, *parts in zip(are_mapped, *pieces, strict=True)

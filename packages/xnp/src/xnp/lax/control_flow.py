@@ -40,11 +40,13 @@ from xnp.primitives.table import (
     fill,
     item,
     join,
+    join_chunks,
     move_dim,
     reshape,
     select,
     selected_rows,
     slice_dim,
+    split_chunks,
     stack_first,
 )
 from xnp.primitives.while_loop import while_p
@@ -1000,43 +1002,12 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     if not length:
         return batched(xs)  # type: ignore[no-any-return]
 
-    def run(parts: list[Any], _: int) -> Any:
+    def run(parts: list[Any]) -> Any:
         return batched(xtree.unflatten(tree, parts))
 
-    pieces = scan_chunks(run, leaves, length, min(size, length))
+    chunks, rest = split_chunks(leaves, length, min(size, length))
+    pieces = [scan(lambda _, parts: ((), run(parts)), (), chunks)[1], *[run(x) for x in rest]]
     return xtree.map(join_chunks, *pieces)  # type: ignore[no-any-return]
-
-
-def scan_chunks(
-    run: Callable[[list[Any], int], Any], xs: Sequence[Any], length: int, size: int
-) -> list[Any]:
-    """Run a function on `size` leading rows of arrays at a time, in a loop, then on the rest.
-
-    The rows of a chunk are those that the loop's counter picks. With a start that is computed from
-    a stored number XLA does that arithmetic again for each element of what reads the chunk.
-
-    Args:
-      run: from a chunk of each array, and how many rows these have, to a pytree of arrays.
-      xs: arrays of `length` rows each.
-      length: how many rows there are.
-      size: how many of them are in a chunk, at most all.
-
-    Returns:
-      The stacked results of all chunks, and those of the rest if there is one: for `join_chunks`,
-      leaf by leaf.
-    """
-    count, rest = divmod(length, size)
-    full = count * size
-    examples = [slice_dim(x, 0, 0, full) if rest else x for x in xs]
-    chunks = [reshape(x, (count, size, *x.shape[1:])) for x in examples]
-    stacked = scan(lambda _, parts: ((), run(parts, size)), (), chunks, length=count)[1]
-    return [stacked, run([slice_dim(x, 0, full, length) for x in xs], rest)] if rest else [stacked]
-
-
-def join_chunks(stacked: Any, *rest: Any) -> Any:
-    """Return the rows of all chunks, and of the rest, as one array."""
-    rows = reshape(stacked, (stacked.shape[0] * stacked.shape[1], *stacked.shape[2:]))
-    return join([rows, *rest], 0) if rest else rows
 
 
 @boundary

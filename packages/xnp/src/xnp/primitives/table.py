@@ -45,7 +45,7 @@ from xtree.records import Record, set_once
 __all__ = [
     "bind", "reshape", "permute", "move_dim", "broadcast_to", "slice_dim", "join",
     "convert", "in_dtype", "fill", "scalar_like", "add", "sub", "mul", "div", "neg",
-    "scale_by", "sum_axes", "select", "counting", "iota",
+    "scale_by", "sum_axes", "select", "counting", "iota", "split_chunks", "join_chunks",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -121,6 +121,30 @@ def join(xs: Sequence[Array], dim: int) -> Array:
 def stack_first(xs: Sequence[Array]) -> Array:
     """Join arrays of one shape along a new first dimension."""
     return join([reshape(x, (1, *x.aval.shape)) for x in xs], 0)
+
+
+def split_chunks(
+    xs: Sequence[Array], length: int, size: int
+) -> tuple[list[Array], list[list[Array]]]:
+    """Return arrays of `length` rows as chunks of `size`, for a loop, and what remains.
+
+    A loop picks chunks by its counter. With a start that is computed from a stored number XLA does
+    that arithmetic again for each element of what reads the chunk.
+
+    Returns:
+      Each array as chunks along a new first dimension; and none or one list of the arrays' other
+      rows, fewer than `size`.
+    """
+    count, rest = divmod(length, size)
+    full = count * size
+    chunks = [reshape(slice_dim(x, 0, 0, full), (count, size, *x.aval.shape[1:])) for x in xs]
+    return chunks, [[slice_dim(x, 0, full, length) for x in xs]] if rest else []
+
+
+def join_chunks(stacked: Array, *rest: Array) -> Array:
+    """Return the rows of stacked chunks, and of what remained, as one array."""
+    count, size, *shape = stacked.aval.shape
+    return join([reshape(stacked, (count * size, *shape)), *rest], 0)
 
 
 def item(x: Array, i: int, dim: int = 0) -> Array:
