@@ -343,6 +343,11 @@ def test_functions_of_axis_modes_run_with_values_outside_of_jit():
     with pytest.raises(ValueError, match="out_sharding is not a tree prefix"):
         auto_axes(body, out_sharding={"other": P()})(x, scale=1)
 
+    with set_mesh(make_mesh((2, 4), ("x", "y"), AxisType.Auto)) as mesh:
+        y = explicit_axes(body, in_sharding=P("x"))(HOST, scale=1)["sum"]
+        assert y.sharding.mesh == mesh and y.sharding.spec[0] == "x"
+        assert type_of(y) == "[8,8]"
+
     def loss(a):  # derivatives are taken along with values, in jit there are none
         squares = auto_axes(lambda a: a @ a.T if a.sum() > 3 else a, out_sharding=P("x"))
         return (squares(a) ** 2).sum()
@@ -359,10 +364,36 @@ def test_functions_of_axis_modes_run_with_values_outside_of_jit():
         jit(loss)(x)
     captured = jit(lambda a: auto_axes(lambda: 2 * a, out_sharding=P(None, "x"))())(x)
     assert type_of(captured) == "[8,8@x]"
-    with set_mesh(make_mesh((2, 4), ("x", "y"), AxisType.Auto)) as mesh:
-        y = explicit_axes(body, in_sharding=P("x"))(HOST, scale=1)["sum"]
-        assert y.sharding.mesh == mesh and y.sharding.spec[0] == "x"
-        assert type_of(y) == "[8,8]"
+
+
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+    def __call__(self, a):
+        return a + self.held.T @ self.held
+
+    def method(self, a):
+        return self(a)
+
+
+def test_arrays_that_functions_of_axis_modes_name_have_other_types_inside():
+    x, y = spread("x"), spread("x", "y")  # of `y.T @ y` no type says how it is sharded
+    holder, nested = Holder(y), {"of": [y]}
+    functions = {
+        "closure": lambda a: a + y.T @ y,
+        "of a function": lambda a: (lambda: a + y.T @ y)(),
+        "by default": lambda a, y=y: a + y.T @ y,
+        "partial": functools.partial(lambda y, a: a + y.T @ y, y),
+        "keyword": functools.partial(lambda a, y: a + y.T @ y, y=y),
+        "held": holder, "method": holder.method, "attribute": lambda a: holder(a),
+        "nested": lambda a: a + nested["of"][0].T @ nested["of"][0],
+        "decorated": functools.wraps(holder.method)(lambda a: holder.method(a)),
+    }  # fmt: skip
+    for name, fun in functions.items():
+        result = auto_axes(fun)(x, out_sharding=P("x"))
+        assert type_of(result) == "[8@x,8]", name
+        np.testing.assert_allclose(result, HOST + HOST.T @ HOST, rtol=1e-6, err_msg=name)
 
 
 def test_explicit_axes_of_an_automatic_mesh():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -218,7 +220,7 @@ def auto_axes(
         mesh = _with_type("auto_axes", axes, AxisType.Auto)
         if not isinstance(out, NamedSharding):
             mesh = _require_mesh("auto_axes", mesh)
-        if (inside := _mesh_of_values(mesh, (args, kwargs), out)) is not None:
+        if (inside := _mesh_of_values(f, mesh, (args, kwargs), out)) is not None:
             return _call_with_values(f, args, kwargs, inside, "auto_axes", out)
         return call_in_mode(f, args, kwargs, "auto_axes", out=out, mesh=mesh)
 
@@ -252,7 +254,7 @@ def explicit_axes(
 
     def explicit(args: Any, kwargs: Any, ins: Any) -> Any:
         mesh = _require_mesh("explicit_axes", _with_type("explicit_axes", axes, AxisType.Explicit))
-        inside = _mesh_of_values(mesh, (args, kwargs), ins)
+        inside = _mesh_of_values(f, mesh, (args, kwargs), ins)
         if inside is not None and not has_mixed_axes(mesh):
             with current_mesh(inside):
                 places = xtree.broadcast_prefix(ins, args, is_leaf=is_place)
@@ -287,11 +289,14 @@ def _with_axis_modes(
     return with_sharding
 
 
-def _mesh_of_values(mesh: AbstractMesh | None, given: Any, places: Any) -> Mesh | None:
+def _mesh_of_values(
+    f: Callable[..., Any], mesh: AbstractMesh | None, given: Any, places: Any
+) -> Mesh | None:
     """Return the context mesh with the types of `mesh` where a function may run with values.
 
-    None where a program is traced, where the mesh has no devices, and for parts of sums, which
-    types alone tell from other values. Derivatives are taken along with values.
+    None where a program is traced, where the mesh has no devices, for parts of sums, which types
+    alone tell from other values, and for a function that names arrays of outside with typed
+    shardings, which only a program sees with other types. Derivatives are taken along with values.
     """
     here = current_mesh.value
     trace: Any = state.trace
@@ -305,9 +310,57 @@ def _mesh_of_values(mesh: AbstractMesh | None, given: Any, places: Any) -> Mesh 
         return None
     types = [x.aval.type_sharding for x in xtree.leaves(given) if isinstance(x, Array)]
     specs = [getattr(s, "spec", s) for s in (*types, *xtree.leaves(places, is_leaf=is_place))]
-    if any(isinstance(spec, PartitionSpec) and spec.sums for spec in specs):
+    if any(isinstance(spec, PartitionSpec) and spec.sums for spec in specs) or _names_typed(f):
         return None
     return here.with_types(mesh.axis_types)
+
+
+_MOST_NAMED = 300  # values that are looked at
+
+
+def _names_typed(f: Any) -> bool:
+    """Return whether an array is named in a function whose type has a sharding.
+
+    Looked at are the variables of outside that its code and that of functions in them name, what
+    containers and objects among these hold, defaults, and arguments of partial functions.
+    """
+    queue, seen = deque([f]), set[int]()
+    while queue and len(seen) < _MOST_NAMED:
+        value = queue.popleft()
+        if id(value) in seen or isinstance(value, type | ModuleType | str | bytes):
+            continue
+        seen.add(id(value))
+        if isinstance(value, Array):
+            if value.aval.type_sharding is not None:
+                return True
+        elif isinstance(value, FunctionType):
+            queue.extend(_named_in(value))
+        elif isinstance(value, functools.partial):
+            queue.extend([value.func, value.args, value.keywords])
+        elif isinstance(value, MethodType):
+            queue.extend([value.__func__, value.__self__])
+        elif isinstance(value, dict):
+            queue.extend(value.values())
+        elif isinstance(value, list | tuple | set | frozenset):
+            queue.extend(value)
+        else:
+            queue.extend(getattr(value, "__dict__", {}).values())
+            queue.append(getattr(value, "__wrapped__", None))
+    return False
+
+
+def _named_in(f: FunctionType) -> Iterator[Any]:
+    """Yield the values of the variables of outside that the code of a function names."""
+    for cell in f.__closure__ or ():
+        with suppress(ValueError):  # an empty cell
+            yield cell.cell_contents
+    yield f.__defaults__
+    yield f.__kwdefaults__
+    codes = [f.__code__]
+    while codes:
+        code = codes.pop()
+        yield from [f.__globals__[name] for name in code.co_names if name in f.__globals__]
+        codes.extend([x for x in code.co_consts if isinstance(x, CodeType)])
 
 
 def _call_with_values(
