@@ -558,3 +558,53 @@ def test_a_compiled_function_has_the_attributes_of_the_function():
     compiled = jit(scaled)
     assert compiled.unit == "m"
     assert compiled.lower(1.0).compile()(1.0) == 2.0
+
+
+@pytest.fixture
+def eager_collector():
+    """Set the collector's usual threshold; this project's conftest sets a large one."""
+    threshold = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*threshold)
+
+
+@pytest.mark.usefixtures("eager_collector")
+def test_the_collector_pauses_while_a_function_is_traced_and_lowered():
+    passes, seen = [], []
+
+    def note(phase, info):
+        if phase == "start":
+            passes.append(info["generation"])
+
+    def f(x):
+        seen.append(gc.get_threshold()[0])
+        made = [[] for _ in range(20_000)]
+        return x + len(made)
+
+    gc.callbacks.append(note)
+    try:
+        jit(f).lower(np.float32(1))
+    finally:
+        gc.callbacks.remove(note)
+    assert seen[0] > 20_000 and gc.isenabled()
+    assert gc.get_threshold() == (700, 10, 10)
+    assert len(passes) <= 3  # between the pauses; 29 without them
+
+
+@pytest.mark.usefixtures("eager_collector")
+def test_garbage_of_a_traced_function_is_collected_once_it_is_much():
+    class Node:
+        pass
+
+    alive = []
+
+    def f(x):
+        for _ in range(60_000):
+            node = Node()
+            node.itself = node
+            alive.append(weakref.ref(node))
+        return x
+
+    jit(f).lower(np.float32(1))
+    assert sum([ref() is not None for ref in alive]) < 55_000

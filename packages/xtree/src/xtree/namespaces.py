@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "LateModule", "Namespace", "import_by_name", "late_import", "moved_modules", "namespace",
+    "CollectorPause", "LateModule", "Namespace", "import_by_name", "late_import", "moved_modules",
+    "namespace",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -277,27 +278,51 @@ def import_by_name(name: str) -> Any:
       >>> import_by_name("math").sqrt(4)
       2.0
     """
-    before = gc.get_threshold()
-    if name in sys.modules or not 0 < before[0] < _PAUSED or not gc.isenabled():
+    if name in sys.modules:
         return importlib.import_module(name)
-    gc.set_threshold(_PAUSED, *before[1:])
-    try:
-        return importlib.import_module(name)
-    finally:
-        if gc.get_threshold()[0] == _PAUSED:  # neither another import's end nor the user set it
-            gc.set_threshold(*before)
-        many = gc.get_count()[0] > _MANY_OBJECTS
+    with CollectorPause() as pause:
+        module = importlib.import_module(name)
+        many = pause.is_first and gc.get_count()[0] > _MANY_OBJECTS
         if many and gc.isenabled() and gc.get_freeze_count() < _FEW_FROZEN:
             gc.freeze()  # both move lists of objects, and look at none
             gc.unfreeze()
+    return module
 
 
-# New objects until the collector looks: more than any module makes. Not `gc.disable`, which another
-# thread may call meanwhile, which the end of this pause would undo unseen; and not a
-# number that never comes, which a thread that saves and restores the threshold would leave set.
-_PAUSED = 100_003
 _MANY_OBJECTS = 2000  # for fewer it does not pay to have those of the user count as old, too
 _FEW_FROZEN = 1000  # Python 3.12 begins with 375; who freezes objects freezes many
+
+
+class CollectorPause:
+    """Pause the garbage collector, until many objects are made, for work that leaves no garbage.
+
+    Not by `gc.disable`, which another thread may call meanwhile, and which the end of the pause
+    would undo unseen, but by the threshold of young objects. Pauses may nest: the first one counts.
+
+    Example:
+      >>> with CollectorPause() as pause:
+      ...     pause.is_first, gc.isenabled()
+      (True, True)
+    """
+
+    __slots__ = ("_before", "is_first")
+
+    def __enter__(self) -> CollectorPause:
+        self._before = before = gc.get_threshold()
+        self.is_first = 0 < before[0] < _PAUSED and gc.isenabled()
+        if self.is_first:
+            gc.set_threshold(_PAUSED, *before[1:])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.is_first and gc.get_threshold()[0] == _PAUSED:  # else another one was set meanwhile
+            gc.set_threshold(*self._before)
+
+
+# More than a module makes when it is imported, or a program of a thousand equations when it is
+# traced. Not a number that never comes: a thread that saves and restores the threshold meanwhile
+# would leave it set.
+_PAUSED = 50_003
 
 
 def late_import(name: str, reason: str) -> Any:

@@ -52,6 +52,7 @@ from xprim.refs import RefUse
 from xprim.strict_options import results_are_checked
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import unchangeable
+from xtree.namespaces import CollectorPause
 
 __all__ = ["Arguments", "Calls", "FlatFunction", "Signature", "Traced"]
 
@@ -187,7 +188,7 @@ class Calls(abc.ABC):
             if traced is None:  # written out, since each frame counts
                 flat = self.flat_function(arguments, key[2])
                 uses: list[RefUse] = []
-                with flat.scope():
+                with flat.scope(), CollectorPause():
                     staged = trace_to_jaxpr(flat.run, flat.avals, refs=uses, **flat.names())
                 traced = self._kept(place, flat, *staged, uses)
             results: Sequence[Any]
@@ -315,7 +316,7 @@ class Calls(abc.ABC):
         if traced is None:
             flat = self.flat_function(arguments, key[2])
             uses: list[RefUse] = []
-            with flat.scope():
+            with flat.scope(), CollectorPause():
                 staged = trace_to_jaxpr(flat.run, flat.avals, refs=uses, **flat.names())
             traced = self._kept(place, flat, *staged, uses)
         return TracedFunction(

@@ -53,6 +53,7 @@ from xprim.key_uses import Used, marks_of
 from xprim.memory import bytes_of
 from xprim.source import describe
 from xprim.strict_options import execution_refused, no_execution
+from xtree.namespaces import CollectorPause
 
 __all__ = ["DeviceKernel", "Program", "program_of"]
 
@@ -360,13 +361,15 @@ class Program:
         found = self._lowered.get(key)
         if found is None:
             start = time.perf_counter()
-            found = self._lowered[key] = lower(
-                self.closed, name=self.name, donated=self._donated, keep_unused=self.keep_unused,
-                platform=platform, axis_sizes=placement.axis_sizes,
-                devices=placement.devices if placement.is_split else (),
-                in_shardings=placement.in_shardings, out_shardings=placement.out_shardings,
-                layouts=orders_at(placement), is_users=self.on_mesh,
-            )  # fmt: skip
+            with CollectorPause():
+                found = self._lowered[key] = lower(
+                    self.closed, name=self.name, donated=self._donated,
+                    keep_unused=self.keep_unused, platform=platform,
+                    axis_sizes=placement.axis_sizes,
+                    devices=placement.devices if placement.is_split else (),
+                    in_shardings=placement.in_shardings, out_shardings=placement.out_shardings,
+                    layouts=orders_at(placement), is_users=self.on_mesh,
+                )  # fmt: skip
             seconds = time.perf_counter() - start
             record_event_duration_secs(LOWERED, seconds, fun_name=self.name)
             warn_of_useless_donations(self.name, found, self.arg_names)
