@@ -10,6 +10,7 @@ import pytest
 
 import xnp
 from xjit import jit
+from xnp import lax
 from xprim import config
 
 pytestmark = pytest.mark.of_the_cpu
@@ -306,3 +307,23 @@ def test_elements_are_few_or_programs_are_for_others():
     large = jit(xnp.cbrt).trace(xnp.ones(5000))
     assert "stablehlo.cbrt" not in large.lower().as_text()
     assert "stablehlo.cbrt" in large.lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("f4", 8), ("f8", 10)])
+def test_complementary_errors_lose_no_digits_far_from_0(dtype, most):
+    mpmath = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(5)
+    x = np.concatenate([rng.uniform(0.4, 9 if dtype == "f4" else 26, 900), rng.uniform(-9, 1, 300)])
+    x = x.astype(dtype)
+    with mpmath.workdps(40):
+        expected = [mpmath.erfc(mpmath.mpf(float(v))) for v in x]
+        with config.enable_x64(True):
+            found = np.asarray(jit(lax.erfc)(xnp.asarray(x)))
+            ends = np.asarray(jit(lax.erfc)(xnp.asarray([np.inf, -np.inf, np.nan, 1e30], dtype)))
+        units = np.spacing(np.array(expected, dtype)).astype("f8")
+        errors = [
+            abs(float(mpmath.mpf(float(f)) - e)) for f, e in zip(found, expected, strict=True)
+        ]
+    # the operation had 65 units of float32 and 15 of float64; between 1/2 and 1 it has as many now
+    assert found.dtype == dtype and np.max(errors / units) < most
+    np.testing.assert_array_equal(ends, np.array([0, 2, np.nan, 0], dtype))

@@ -13,9 +13,11 @@ import numpy as np
 
 from xnp.primitives import costs, formula_backends, table
 from xnp.primitives.formula_backends import ERF_SMALL, NarrowPrecision, numpy_rule, stablehlo_rule
-from xnp.primitives.lowering_text import upcast
+from xnp.primitives.lowering_text import Text, upcast
 from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scale_by, select, unary
+from xnp.primitives.vector_functions import complementary_error
 from xprim import dtypes
+from xprim.contracts import Builder
 
 __all__ = ()
 
@@ -155,11 +157,20 @@ erf_p = unary(
     cost=costs.special,
 )  # fmt: skip
 
+
+def _erfc_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    is_known = type(aval.size) is int and aval.dtype in (dtypes.float32, dtypes.float64)
+    if b.platform != "cpu" or not is_known:
+        return in_float32_stablehlo("chlo.erfc")(b, operands, avals_in, avals_out)
+    return [complementary_error(Text(b, x, aval)).name]
+
+
 erfc_p = unary(
     "erfc",
     FLOATING,
     numpy=in_float64(erfc64),
-    stablehlo=in_float32_stablehlo("chlo.erfc"),
+    stablehlo=_erfc_stablehlo,
     jvp=lambda x_dot, y, x: mul(x_dot, scale_by(_gauss(x), -_SPECIAL_ERROR_SLOPE)),
     cost=costs.special,
 )
