@@ -825,10 +825,11 @@ def complementary_error(x: Text) -> Text:
     """
     (name,) = x.builder.op("chlo.erfc", [x.name], [x.aval], [x.aval])
     found = Text(x.builder, name, x.aval)
+    size = x.op("maximum", 0.0).op("minimum", 30.0)  # beyond, erfc is 0
     is_single = x.aval.dtype == dtypes.float32
-    upper = floats(bits_of(x).op("and", -(1 << 12))) if is_single else _upper(x)
-    lost = (upper * upper - x * x) + (upper + x) * (x - upper)
-    return where((x > 1.0) & (found > 0.0), found - found * lost, found)
+    upper = floats(bits_of(size).op("and", -(1 << 12))) if is_single else _upper(size)
+    lost = (upper * upper - size * size) + (upper + size) * (size - upper)
+    return found - found * lost
 
 
 _LARGE_SINGLE = 2.0**28  # above it x^2 + 1 is x^2, and x + 1 is x
