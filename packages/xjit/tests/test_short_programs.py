@@ -107,6 +107,15 @@ def test_programs_of_long_or_unknown_time_run_elsewhere(name, monkeypatch):
     assert [program.is_short for program in made] == [False]
 
 
+def test_a_search_among_booleans_is_short_where_these_are_not_too_many():
+    many = np.zeros(1_000_000, bool)
+    program = _compiled(lambda x: x.any(), many)
+    assert program.is_short
+    buffers = _used(program, many)
+    assert all(gateway.is_ready(program.execute(buffers)[0]) for _ in range(100))
+    assert not _compiled(lambda x: x.any(), np.zeros(5_000_000, bool)).is_short
+
+
 def test_programs_of_several_devices_and_with_callbacks_run_elsewhere():
     text = _text(lambda x: -x, SOME)
     callback = gateway.python_callback(lambda x: (x,), [SOME])

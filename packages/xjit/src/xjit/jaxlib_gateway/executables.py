@@ -882,8 +882,9 @@ def deserialize_program(
 # (`execution_mode` in `pjrt_executable.cc` of IFRT; measured with jaxlib 0.10.2, 0.12.0.1; should
 # it change, programs run as others do). So a short program that was started some times is
 # loaded once more from its own code, 2 ms, with a callback that nothing calls; what comes from the
-# disk is loaded so at once. Loops, scatters and calls of foreign code take a time that no estimate
-# knows of: such programs stay, as do long texts, whose code takes longer to load.
+# disk is loaded so at once. Scatters, calls of foreign code and loops take a time that no estimate
+# knows of: programs with these stay, but for loops whose text says that they are short, and so do
+# long texts, whose code takes longer to load.
 
 _STARTS_ELSEWHERE = 64  # these pay for the second loading
 _MOST_TEXT, _MOST_CODE_TO_RELOAD = 1 << 14, 1 << 15
@@ -892,9 +893,10 @@ _LEAST_OPERATIONS = 1000  # with fewer the runtime does so by itself
 # in a microsecond: read, computed, functions evaluated; pages of results are written anew
 _BYTES, _FLOPS, _FUNCTIONS, _WRITTEN_BYTES = 150e3, 60e3, 4e3, 30e3
 _UNKNOWN_TIME = re.compile(
-    r"stablehlo\.(?:while|custom_call|scatter|sort|reduce_window|select_and_scatter|convolution|fft"
+    r"stablehlo\.(?:custom_call|scatter|sort|reduce_window|select_and_scatter|convolution|fft"
     r"|rng|triangular_solve|cholesky)"
 )
+_SHORT_LOOP = '{is_short = "true"}'  # which ends soon, as who wrote it knows
 
 
 def _is_short(text: str, loaded: Any, executable: Executable) -> bool:
@@ -907,6 +909,8 @@ def _is_short(text: str, loaded: Any, executable: Executable) -> bool:
     """
     (device, *others) = executable.devices
     if others or device.platform != "cpu" or len(text) > _MOST_TEXT or _UNKNOWN_TIME.search(text):
+        return False
+    if text.count("stablehlo.while") > text.count(_SHORT_LOOP):
         return False
     cost = loaded.cost_analysis()
     flops, functions = cost.get("flops", 0.0), cost.get("transcendentals", 0.0)

@@ -97,6 +97,7 @@ _ROWS = 32
 _LEAST_TO_LEAVE = 1 << 17
 _MOST_TO_LEAVE = (1 << 31) - (1 << 14)  # places are int32
 _BLOCK_OF_TRUTHS = 1 << 14
+_MOST_OF_SHORT = 1 << 22  # takes up to 100 us, so the program may be one that runs in its caller
 
 
 def in_slices(name: str, rule: Callable[..., Any], combine: str, repeats: bool) -> (
@@ -200,7 +201,9 @@ def _iterate_until_settled(
 
     regions = b.regions(b.region(carried, condition, [truth]), b.region(carried, body, carried))
     starts = [b.scalar(0, place.dtype), b.scalar(not is_any, truth.dtype)]
-    result = b.op("stablehlo.while", starts, carried, carried, regions=regions)[1]
+    is_short = aval.size <= _MOST_OF_SHORT
+    attributes = 'mhlo.frontend_attributes = {is_short = "true"}' if is_short else ""
+    result = b.op("stablehlo.while", starts, carried, carried, attributes, regions)[1]
     return b.op("stablehlo.reshape", [result], [truth], [out])
 
 
