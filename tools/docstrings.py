@@ -162,7 +162,7 @@ _DIFFERENCES = {
     "Counts are integers unless `weights` or `density` is given, where NumPy's are floats.":
         "histogram2d histogramdd",
     "Infinite at both infinities, where NumPy has NaN.": "i0",
-    "Of no elements there are as many quantiles as are asked for, where NumPy has one.":
+    "Of no elements there are as many quantiles as are requested, where NumPy has one.":
         "nanquantile",
     "Integers become the default float, where NumPy keeps integers.": "polyder reciprocal",
     "Booleans and small integers are spaced as the default float, where NumPy takes float16.":

@@ -9,7 +9,7 @@ behind them those that need one of them. `python tools/releases.py prepare VERSI
 writes a version, the ranges that admit it, and the changelogs; `python tools/releases.py record`
 writes into `releases.toml` what the last commit releases.
 
-Neighbours: `skew` builds the mixtures and runs their tests, `compatibility` shows what came out.
+See also: `skew` builds the mixtures and runs their tests, `compatibility` shows what came out.
 """
 
 import functools
@@ -30,7 +30,7 @@ from packaging.version import InvalidVersion, Version
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = "docs/compatibility.json"
 TODAY = ""
-"""Stands for the working tree where a commit is asked for."""
+"""Stands for the working tree where a commit is requested."""
 
 TODAY_AMONG_RELEASED = "today beside released"
 RELEASED_AMONG_TODAY = "released beside today"

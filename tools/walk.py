@@ -46,7 +46,7 @@ class Call:
 
 
 def main() -> int:
-    """Print the walks that are asked for, or all of them."""
+    """Print the walks that are requested, or all of them."""
     if sys.argv[1:2] == ["--record"]:
         print(json.dumps(record(sys.argv[2])))
         return 0

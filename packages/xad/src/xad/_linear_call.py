@@ -3,7 +3,7 @@
 The primitive holds two programs: the function, and its transpose. Evaluated and staged it is the
 function; in reverse mode the cotangent goes through the transpose, which becomes the function when
 it is transposed in turn. A transpose that calls the same function in turn has no end of programs:
-a few are staged, the next one when it is asked for.
+a few are staged, the next one when it is requested.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _depths: Final = _Depths()
 
 
 class _Later:
-    """A transpose that is staged when it is asked for, as one among many inside each other is."""
+    """A transpose that is staged when it is requested, as one among many inside each other is."""
 
     __slots__ = ("_made", "_program")
 

@@ -8,7 +8,7 @@ those of its operands. What the registry knows of a derivative is enough for tha
     anything else   the `jvp` rule, run on series: y' = f'(x) x'  y_k = (f'(x) x')_(k-1) / k
 
 In the last line the rule is given the series x and x' and makes one of y'. Series are made term by
-term, when a term is asked for, and an operation that was made of the same series before is that one
+term, when a term is requested, and an operation that was made of the same series before is that one
 (McIlroy, Power series, power serious, 1999). So where a rule names its own result, as that of exp
 does (y' = y x'), or its partner's (sin and cos), the recurrence closes by itself: order n costs n^2
 operations, where `jvp` of `jvp` costs 2^n.
@@ -162,7 +162,7 @@ def _scale(x: Any, factor: float) -> Any:
 
 
 class Rows:
-    """The terms of the series of the results of an operation, made when they are asked for.
+    """The terms of the series of the results of an operation, made when they are requested.
 
     Attributes:
       known: for each order from 0 on, the terms of all results.

@@ -45,7 +45,7 @@ __all__ = ()
 # each primitive's `batch` rule the arrays and the positions, with the parent trace as the current
 # one; the rule binds one operation on whole batches and says where the batch dimension of its
 # results is. A primitive with no mapped operand goes to the parent unchanged, so what is the same
-# for the whole batch is computed once. A collective over this trace's axis name is asked for in
+# for the whole batch is computed once. A collective over this trace's axis name is requested in
 # any case.
 
 _MAX_MEMO = 4096

@@ -130,13 +130,13 @@ def place_ahead(
     Args:
       program: the program.
       shardings: for each argument, how its description says that it lies, or None.
-      platform: the one that was asked for; without it, that on which the program will run.
+      platform: the one that was requested; without it, that on which the program will run.
       orders: for each argument, in which order its description says that it lies, or None.
       devices: for each argument, the one device that it was put on, or None.
 
     Raises:
       ValueError: arguments were put on different devices.
-      NoMeshError: it is over a mesh without devices, and no platform was asked for.
+      NoMeshError: it is over a mesh without devices, and no platform was requested.
     """
     placement: Placement
     try:
@@ -167,8 +167,8 @@ def _on_device_chosen(program: Program, base: Placement, devices: Sequence[Any])
 
 def _mesh_of(program: Program, shardings: Sequence[Sharding | None]) -> Any:
     """Return the mesh that a program names, None for none, and the shardings of its arguments."""
-    asked = program.in_shardings or [None] * len(shardings)
-    given = [a or s for a, s in zip(asked, shardings, strict=True)]
+    requested = program.in_shardings or [None] * len(shardings)
+    given = [a or s for a, s in zip(requested, shardings, strict=True)]
     named = [s.mesh for s in (*given, *program.out_shardings) if isinstance(s, NamedSharding)]
     return abstract_mesh_within(program.closed) or next(iter(named), None), given
 
@@ -309,7 +309,7 @@ class TracedFunction(ProgramOfThisProcess):
 
     @property
     def out_info(self) -> Any:
-        """The tree of shapes and dtypes of the result, and of its sharding where that is asked."""
+        """The tree of shapes and dtypes of the result, and of a requested sharding."""
         leaves, tree = xtree.flatten(self.out_avals)
         put = self._out_placement
         there = None if put is None else SingleDeviceSharding(put.device)
@@ -337,8 +337,10 @@ class TracedFunction(ProgramOfThisProcess):
             "a program is written for one platform at a time.",
             got={"lowering_platforms": lowering_platforms},
         )  # fmt: skip
-        asked = lowering_platforms[0] if lowering_platforms else None
-        placement, platform = place_ahead(self._program, self._shardings, asked, *self._described)
+        requested = lowering_platforms[0] if lowering_platforms else None
+        placement, platform = place_ahead(
+            self._program, self._shardings, requested, *self._described
+        )
         return Lowered(self, self._program.lowered(placement, platform), placement)
 
 
@@ -620,10 +622,10 @@ class Compiled(_Stage):
         return [way if i in kept else None for i, way in enumerate(ways)]
 
     def _ways_out(self) -> list[Sharding | None]:
-        kernel, asked = self._kernel, self._traced._out_placement
+        kernel, requested = self._kernel, self._traced._out_placement
         count = len(kernel.avals_out)
-        if asked is not None:
-            return asked.ways_of_arguments(count)
+        if requested is not None:
+            return requested.ways_of_arguments(count)
         return kernel.placement.ways_of_results(kernel.avals_out, kernel.executable)
 
     def as_text(self) -> str:

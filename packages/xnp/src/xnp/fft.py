@@ -5,7 +5,7 @@
     hfft ihfft           of signals whose transform is real
     fftfreq rfftfreq fftshift ifftshift           frequencies and their order
 
-Each brings an array to the lengths asked for, by zeros or by cutting, transforms the dimensions,
+Each brings an array to the lengths requested, by zeros or by cutting, transforms the dimensions,
 three at a time, and scales. All are differentiable in the array, to any order.
 """
 

@@ -1153,7 +1153,7 @@ def dot_product_attention(
       return_residual: whether to return as well the logarithms of the sums of e^score, (B, T, N).
 
     Returns:
-      An array of the shape and dtype of `query`, with the residual if it is asked for.
+      An array of the shape and dtype of `query`, with the residual if it is requested.
 
     Raises:
       TypeError: `mask` is not boolean; the dtypes are none of cuDNN's.

@@ -300,7 +300,7 @@ def _force_to_disk(path: Path) -> None:
 # ----------------------------------------------------------------------------------- checkpoints
 # Checkpoints: trees of arrays on disk, saved and restored over any number of processes.
 #
-#     save(directory, step, tree)      each process writes its pieces, if asked in the background
+#     save(directory, step, tree)      each process writes its pieces, also in the background
 #     restore(directory, like)         as the leaves of `like` say: other meshes, other processes
 #     steps(directory)                 those that are complete
 #     CheckpointManager(directory)     every so many steps of a loop, and the last ones kept

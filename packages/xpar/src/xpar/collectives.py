@@ -258,7 +258,7 @@ def unsaid(
     Args:
       closed: the program of one member.
       said: for each result, the axes over which it may vary.
-      manual: the axes that are asked about.
+      manual: the axes in question.
     """
     outvars: Sequence[Any] = closed.jaxpr.outvars
     for i, out in enumerate(outvars):

@@ -780,7 +780,7 @@ def _first_difference(texts: dict[int, str]) -> list[str]:
 
 
 def _where() -> str:
-    """Return the user's line that asked for the program."""
+    """Return the user's line that requested the program."""
     return source.describe(source.capture())
 
 
@@ -1286,7 +1286,7 @@ def current_watch() -> ProcessWatch | None:
 
 
 def notice_of_preemption() -> Any:
-    """Return what has the processes agree on a step to save at, made when first asked for."""
+    """Return what has the processes agree on a step to save at, made when first requested."""
     group = _group[0]
     if group is None:
         return None

@@ -259,10 +259,10 @@ class Batches:
         Args:
           start: the number of the first,
           stop: and the number after the last.
-          ahead: how many batches may be ready before they are asked for.
+          ahead: how many batches may be ready before they are requested.
 
         Raises:
-          Exception: what the source raised, when its batch is asked for.
+          Exception: what the source raised, when its batch is requested.
         """
         ready: queue.Queue[tuple[PyTree, BaseException | None]] = queue.Queue(max(ahead, 1))
         is_over = threading.Event()

@@ -330,7 +330,7 @@ class Option(OneOfItsName, Generic[T]):
         default: the value without environment variable and `update`.
         doc: what the option does.
         in_cache_key: whether traced and compiled programs depend on it.
-        used: whether this process ever asked for another value than the default, so that hot paths
+        used: whether this process ever requested another value than the default, so that hot paths
             look at a seldom option only where somebody uses it.
 
     Example:

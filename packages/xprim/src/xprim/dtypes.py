@@ -290,7 +290,7 @@ def canonicalize_dtype(dtype: DTypeLike | ExtendedDType) -> DType:
 
 
 def requested_dtype(dtype: DTypeLike | ExtendedDType, operation: str = "dtype") -> Any:
-    """Return the dtype that a user asked for by `dtype=...`: 64 bits are honoured without a flag.
+    """Return the dtype that a user requested by `dtype=...`: 64 bits are honoured without a flag.
 
     `int`, `float`, `complex` (and None, which NumPy takes for float) mean the default dtype of
     their kind. The option `explicit_x64_dtypes` may have 64 bits mean 32, as they do in JAX.

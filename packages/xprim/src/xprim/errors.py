@@ -76,7 +76,7 @@ class XStackRuntimeError(XStackError, RuntimeError):
 
 
 class OutOfMemoryError(XStackRuntimeError, MemoryError):
-    """An operation asked for more memory than there is, on the host or on a device.
+    """An operation requested more memory than there is, on the host or on a device.
 
     The message says which operation, and how many bytes. Work on a device is asynchronous: there
     the error shows when a result is read.
@@ -328,7 +328,7 @@ class UnexpectedTracerError(_TracerError, XStackTypeError):
 
 
 class CheckError(XStackRuntimeError, ValueError):
-    """A check of the values of a program failed: one of the user's, or one that was asked for.
+    """A check of the values of a program failed: one of the user's, or one that was requested.
 
     Wrong, if the rate may be zero::
 
@@ -584,7 +584,7 @@ def derivative_lost(tracer: Any, conversion: str, place: str) -> ConcretizationT
     Args:
       tracer: the value.
       conversion: `float`, `complex`, `tolist` or `tobytes`.
-      place: where the number is asked for.
+      place: where the number is requested.
     """
     origin = _origin_of(tracer)
     return ConcretizationTypeError(message(

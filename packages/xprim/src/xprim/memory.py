@@ -23,7 +23,7 @@ __dir__ = __all__.copy
 
 
 # ---------------------------------------------------------------------------------------- memory
-# Say which operation asked for more memory than there is, and for how many bytes.
+# Say which operation requested more memory than there is, and for how many bytes.
 #
 # `out_of_memory` makes the error for whoever knows both. `refused` reads the bytes from what
 # NumPy raised, and from the types of the results where no array can be so large; `allocated` is a
@@ -38,14 +38,14 @@ MOST_BYTES = 2**63 - 1
 def out_of_memory(
     operation: str, nbytes: int | str | None, got: str = "", hint: str = ""
 ) -> OutOfMemoryError:
-    """Return the error for an operation that asked for so many bytes.
+    """Return the error for an operation that requested so many bytes.
 
     A text is a number with its unit, as whoever rounded it has said it; None: unknown.
     """
     size = in_bytes(nbytes) if isinstance(nbytes, int) else nbytes
-    asked = "more than there is was" if size is None else f"{size} were"
+    requested = "more than there is was" if size is None else f"{size} were"
     return OutOfMemoryError(
-        message(operation, f"out of memory: {asked} requested.", got=got, hint=hint)
+        message(operation, f"out of memory: {requested} requested.", got=got, hint=hint)
     )
 
 

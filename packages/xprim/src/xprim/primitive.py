@@ -465,7 +465,7 @@ def add_finder(find: Callable[[str], None], load_all: Callable[[], None]) -> Non
     """Say how primitives are found whose modules are imported late.
 
     Args:
-      find: imports the module that defines the primitive of a name; it is asked for names that
+      find: imports the module that defines the primitive of a name; it is given names that
         `get_primitive` does not know, and does nothing for a name that it does not know either.
       load_all: imports all modules that it knows.
     """
@@ -504,7 +504,7 @@ def primitives() -> Iterator[Primitive]:
 
 
 # ------------------------------------------------------------------------------- late primitives
-# Primitives of this package, imported when one is asked for by its name or by whom it serves.
+# Primitives of this package, imported when one is requested by its name or by whom it serves.
 
 _MODULE_BY_NAME = {
     "custom_jvp_call": "xprim.custom_rules",

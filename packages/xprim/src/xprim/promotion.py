@@ -1,6 +1,6 @@
 """Promotion: the dtype, and whether it is weak, of what operands of several dtypes have in common.
 
-The types form a lattice: an arrow goes from a type to those it may become without being asked,
+The types form a lattice: an arrow goes from a type to those it may become by itself,
 and operands are joined in their least common upper bound. Besides the dtypes there are three weak
 types, written `i*`, `f*` and `c*`: those of the Python scalars `int`, `float` and `complex` (and
 of what is computed from these alone), which sit below all dtypes of their kind, so that `x + 1.0`

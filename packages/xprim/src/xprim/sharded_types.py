@@ -270,7 +270,7 @@ def with_auto_sharding(
 def call_with_sharding(
     fun: Callable[..., Any], out_sharding: Any, operation: str, *args: Any, **kwargs: Any
 ) -> Any:
-    """Call a function and have its results lie as asked.
+    """Call a function with a requested sharding of its results.
 
     Args:
       fun: from trees of arrays to one.

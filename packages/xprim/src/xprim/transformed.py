@@ -152,7 +152,7 @@ def attribute_of_wrapped(decorated: Any, name: str) -> Any:
 #
 # `transformed(run, fun, "jit")` is called as `run`, looks like `fun`, and prints as what it is:
 # `<jit of loss at train.py:12>`, or `<jit of <grad of loss at train.py:12>>`. The text is made
-# when it is asked for. Python's functions cannot have a repr of their own, so these are objects;
+# when it is requested. Python's functions cannot have a repr of their own, so these are objects;
 # they become methods in classes, and are pickled and copied by name, as functions are.
 #
 # `Transforms` gives the same repr to classes whose objects stand for a function, as `custom_jvp`.

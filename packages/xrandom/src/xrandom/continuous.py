@@ -53,7 +53,7 @@ def exponential(
         out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -93,7 +93,7 @@ def laplace(
         out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -133,7 +133,7 @@ def logistic(
         out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -173,7 +173,7 @@ def cauchy(
         out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -212,7 +212,7 @@ def pareto(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `b` is not an array;
@@ -255,7 +255,7 @@ def rayleigh(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -294,7 +294,7 @@ def weibull_min(
       dtype: a real floating dtype; None takes the default.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype.
@@ -345,7 +345,7 @@ def triangular(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -412,7 +412,7 @@ def wald(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -470,7 +470,7 @@ def maxwell(
         out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -508,7 +508,7 @@ def double_sided_maxwell(
       dtype: a real floating dtype; None takes the default.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype.
@@ -801,7 +801,7 @@ def loggamma(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `a` is not an array;
@@ -930,7 +930,7 @@ def beta(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: an operand is not an array;
@@ -1034,7 +1034,7 @@ def chisquare(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -1094,7 +1094,7 @@ def f(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -1142,7 +1142,7 @@ def t(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -1183,7 +1183,7 @@ def generalized_normal(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a

@@ -150,8 +150,8 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
       >>> key_data(key(7)).tolist()
       [0, 7]
     """
-    asked = asked_dtype("key", impl, dtype)
-    return _keys(_seed(seed, "key", asked), asked)
+    requested = asked_dtype("key", impl, dtype)
+    return _keys(_seed(seed, "key", requested), requested)
 
 
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
@@ -302,10 +302,10 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLi
       >>> bool(wrap_key_data(key_data(key(7))) == key(7))
       True
     """
-    asked = asked_dtype("wrap_key_data", impl, dtype)
+    requested = asked_dtype("wrap_key_data", impl, dtype)
     words = as_array(key_bits_array, what="wrap_key_data: the words")
-    _check_words(words, "wrap_key_data", asked.element_shape)
-    return wrap(words, asked)
+    _check_words(words, "wrap_key_data", requested.element_shape)
+    return wrap(words, requested)
 
 
 def clone(key: ArrayLike) -> Array:

@@ -298,7 +298,7 @@ def lognormal(
 
     Returns:
         An array of `shape` (where that is None, of the shape that the parameters
-        broadcast to) and of the dtype asked for.
+        broadcast to) and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a
@@ -586,7 +586,7 @@ def gumbel(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
       ValueError: unknown mode.
@@ -901,7 +901,7 @@ def rademacher(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-        An array of `shape` and of the dtype asked for.
+        An array of `shape` and of the dtype requested.
 
     Raises:
         TypeError: `key` is not a random key; `dtype` names no dtype; `out_sharding` is not a

@@ -1,4 +1,4 @@
-"""Generators that remember how often they were asked: `stateful_rng(seed).normal(size=3)`.
+"""Generators that count their draws: `stateful_rng(seed).normal(size=3)`.
 
 A generator holds a key and a reference to a counter. Each draw folds the counter into the key and
 adds one to it, so draws differ though no key is split, in compiled functions and in loops as well.
@@ -196,7 +196,7 @@ xtree.register_pytree_node(StatefulPRNG, _flatten, _unflatten)
 
 
 def stateful_rng(seed: ArrayLike | None = None, *, impl: Any = None) -> StatefulPRNG:
-    """Make a generator that gives other numbers each time it is asked.
+    """Make a generator whose draws differ from each other.
 
     Args:
       seed: an integer; None, outside of transformed functions alone, for one of the system's.

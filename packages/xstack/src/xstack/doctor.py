@@ -68,10 +68,10 @@ def _threads() -> str:
 
 def _precision_of_products() -> str:
     """Return how exactly products of float32 are computed where a program does not say."""
-    asked = config.values.default_matmul_precision
-    if asked is None:
+    requested = config.values.default_matmul_precision
+    if requested is None:
         return "float32 on every platform (default_matmul_precision is None)"
-    return f"default_matmul_precision={asked!r}: less than float32 on GPUs, if it names less"
+    return f"default_matmul_precision={requested!r}: less than float32 on GPUs, if it names less"
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -96,8 +96,8 @@ def problems() -> list[str]:
     """Return what is wrong, each with what mends it; nothing if all is well."""
     _, reason = _report_or_fail(xjit.devices)
     if reason:  # nothing else can be looked at
-        asked = [name for name in _ASKS_FOR_DEVICES if os.environ.get(name)]
-        mended = f"; unset {' '.join(asked)}" if asked else ""
+        requested = [name for name in _ASKS_FOR_DEVICES if os.environ.get(name)]
+        mended = f"; unset {' '.join(requested)}" if requested else ""
         return [f"no device can be used: {reason}{mended}"]
     return [*_problems_of_devices(), *_problems_of_plugins(), *_problems_of_the_cache()]
 

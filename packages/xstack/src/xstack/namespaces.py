@@ -24,7 +24,7 @@ def hint_for(module: str, name: str, hint: str) -> str:
     """Return what an error about an unknown name suggests.
 
     Args:
-      module: the module that was asked.
+      module: the module.
       name: what it does not have.
       hint: the name that is spelt nearly alike, in words, or nothing.
     """

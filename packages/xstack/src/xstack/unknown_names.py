@@ -80,7 +80,7 @@ def hint(module: str, name: str, near: str) -> str:
     """Return what an error about an unknown name of a module suggests.
 
     Args:
-      module: the module that was asked.
+      module: the module.
       name: what it does not have.
       near: what is said of a name that is spelt nearly alike; empty where there is none.
 

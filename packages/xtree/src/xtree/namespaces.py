@@ -326,7 +326,7 @@ _PAUSED = 50_003
 
 
 def late_import(name: str, reason: str) -> Any:
-    """Return what stands for a module until something of it is asked for, and then asks it.
+    """Return what stands for a module until something of it is requested, and then asks it.
 
     Args:
       name: of the module, as it is written in an import.

@@ -89,7 +89,7 @@ def unpack(data: bytes, key: str | None = None) -> Entry:
 
     Args:
       data: the whole file.
-      key: what it was asked for by; None takes any.
+      key: the key it was stored under; None takes any.
 
     Raises:
       BadEntryError: they are cut off, changed, of another version, or stored under another key.
@@ -267,7 +267,7 @@ class DiskCache:
 
     Attributes:
       hits: entries that this process loaded.
-      misses: programs that it asked for and that were not there.
+      misses: programs that it requested and that were not there.
       stored: entries that it wrote.
       seconds_saved: what their compilation had taken, less what loading took.
     """
@@ -372,7 +372,7 @@ class DiskCache:
         entries, freed = self.entries(), 0
         too_many = sum(size for _, size, _ in entries) - (self.max_bytes or 0)
         if self.max_bytes is not None and too_many > 0:
-            too_many += self.max_bytes // 10  # so that it is not asked for again at once
+            too_many += self.max_bytes // 10  # so that it is not requested again at once
             for path, size, _ in entries:
                 if freed >= too_many:
                     break
@@ -517,10 +517,10 @@ def options_of_xla(device: Any) -> dict[str, str]:
     They are beside the programs, in a directory that is as private, and change no code. Of several
     processes the first one writes.
     """
-    asked = runtime_options.persistent_cache_enable_xla_caches.value
-    if device.platform == "cpu" or asked in (None, "", "none"):
+    requested = runtime_options.persistent_cache_enable_xla_caches.value
+    if device.platform == "cpu" or requested in (None, "", "none"):
         return {}
-    names = runtime_options.XLA_CACHES if asked == "all" else asked.split(",")
+    names = runtime_options.XLA_CACHES if requested == "all" else requested.split(",")
     disk = disk_cache()
     if disk is None or not disk.is_usable():
         return {}

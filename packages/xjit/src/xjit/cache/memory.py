@@ -45,7 +45,7 @@ class _Lock:
 
 
 class LocksByKey:
-    """A lock for each key that is asked for; a forked process begins without any.
+    """A lock for each key that is requested; a forked process begins without any.
 
     Example:
       >>> locks = LocksByKey()

@@ -325,14 +325,14 @@ _SINGLE = ("float32", "complex64")
 
 def _precision(eqn: Equation, platform: str) -> str:
     """Return how exactly an operation is computed: see `xnp.lax.Precision`."""
-    asked = eqn.params["precision"]
+    requested = eqn.params["precision"]
     dtypes = [x.aval.dtype.name for x in (*eqn.inputs[:2], *eqn.outputs)]
     single = next((name for name in dtypes if name in _SINGLE), None)
-    if hasattr(asked, "accumulation_type"):
-        return f"{asked.lhs_precision_type} summed in {asked.accumulation_type}"
-    if asked is not None and not isinstance(asked, tuple):
-        return str(asked)
-    levels = {level.name for level in asked or ()}
+    if hasattr(requested, "accumulation_type"):
+        return f"{requested.lhs_precision_type} summed in {requested.accumulation_type}"
+    if requested is not None and not isinstance(requested, tuple):
+        return str(requested)
+    levels = {level.name for level in requested or ()}
     if single is None or platform not in _LESS or not levels - {"HIGHEST"}:
         return "float32" if single is not None else dtypes[-1]
     return _LESS[platform]

@@ -176,7 +176,7 @@ class ProfileSession:
         return self
 
     def stop(self) -> Any:
-        """Stop to record, write the files that were asked for, and return the `ProfileData`.
+        """Stop to record, write the files that were requested, and return the `ProfileData`.
 
         Raises:
           RuntimeError: this session does not record.

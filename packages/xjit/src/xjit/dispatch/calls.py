@@ -155,11 +155,11 @@ class Calls(abc.ABC):
         """Return where the program of a trace runs; None asks its arguments."""
 
     def shardings_of(self, traced: Traced) -> dict[str, Any]:
-        """Return the `in_shardings` and `out_shardings` of the program of a trace, if asked for."""
+        """Return the `in_shardings` and `out_shardings` of the program of a trace, if requested."""
         return {}
 
     def layouts_of(self, traced: Traced, arguments: Arguments) -> dict[str, Any]:
-        """Return the `in_layouts` and `out_layouts` of the program of a trace, if asked for."""
+        """Return the `in_layouts` and `out_layouts` of the program of a trace, if requested."""
         return {}
 
     @abc.abstractmethod

@@ -236,7 +236,7 @@ class OneDevice(Placement):
     Attributes:
       device: the device.
       sharding: the sharding object of buffers at this placement.
-      committed: whether somebody asked for this device.
+      committed: whether somebody requested this device.
     """
 
     __slots__ = ("committed", "device", "sharding")
@@ -626,9 +626,9 @@ class OverMesh(Placement):
         self, avals: Sequence[ShapedArray], executable: gateway.Executable
     ) -> list[Sharding | None]:
         """Return the sharding of each result: the requested one, or the one XLA chose."""
-        asked = self.out_shardings or (None,) * len(avals)
+        requested = self.out_shardings or (None,) * len(avals)
         chosen = self.shardings(avals, executable)
-        return [s or where.spread for s, where in zip(asked, chosen, strict=True)]
+        return [s or where.spread for s, where in zip(requested, chosen, strict=True)]
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what every device reads."""
@@ -636,13 +636,13 @@ class OverMesh(Placement):
         return [spread_buffer(c, where) for c in constants]
 
     def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
-        """Return the sharding objects of the results: as asked, or as XLA chose."""
-        asked = self.out_shardings or (None,) * len(avals)
-        if None not in asked:
-            return [gateway.spread_over(self._in_order(s)) for s in asked if s is not None]
+        """Return the sharding objects of the results: as requested, or as XLA chose."""
+        requested = self.out_shardings or (None,) * len(avals)
+        if None not in requested:
+            return [gateway.spread_over(self._in_order(s)) for s in requested if s is not None]
         return [
             gateway.spread_over(self._in_order(s) if s else self._of_result(tiles, aval.ndim))
-            for s, tiles, aval in zip(asked, executable.tiles_of_outputs(), avals, strict=True)
+            for s, tiles, aval in zip(requested, executable.tiles_of_outputs(), avals, strict=True)
         ]
 
     def _of_result(self, tiles: gateway.Tiles, ndim: int) -> Sharding:
@@ -667,9 +667,9 @@ class OverMesh(Placement):
         return named_as(self.mesh, self.devices, tiles)
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
-        """Return the results of a program as arrays that lie as was asked."""
-        asked = self.out_shardings or (None,) * len(outs)
-        for i, sharding in enumerate(asked):
+        """Return the results of a program as arrays with the requested shardings."""
+        requested = self.out_shardings or (None,) * len(outs)
+        for i, sharding in enumerate(requested):
             if sharding is None:
                 continue
             if sharding.devices_in_order != self.devices:
@@ -750,7 +750,7 @@ over_mesh = functools.lru_cache(maxsize=4096)(OverMesh)
 
 
 def spread_buffer(x: ConcreteArray, where: gateway.SpreadOver) -> Any:
-    """Return the buffer of an array, spread as asked; what is elsewhere comes through the host."""
+    """Return the buffer of an array in the requested sharding, through the host from elsewhere."""
     buffer = x.buffer
     if buffer is None:
         return gateway.put_spread(x.to_stored(), where)
@@ -971,7 +971,7 @@ def check_orders(
 
 
 class Asking(Protocol):
-    """A program of which somebody asked for orders."""
+    """A program of which somebody requested orders."""
 
     name: str
     closed: ClosedJaxpr
@@ -983,10 +983,10 @@ class Asking(Protocol):
 def placement_in_orders(
     program: Asking, base: Placement, arrays: Sequence[ConcreteArray]
 ) -> Placement:
-    """Return a placement for arguments in the orders in which they lie, or are asked for.
+    """Return a placement for arguments in the orders in which they lie, or are requested.
 
     Raises:
-      ValueError: an argument was put somewhere in another order than is asked for.
+      ValueError: an argument was put somewhere in another order than is requested.
     """
     if not isinstance(base, OneDevice | OverMesh):
         return base
@@ -999,7 +999,7 @@ def in_orders_ahead(program: Asking, base: Placement, orders: Sequence[gateway.O
     """Return a placement for arguments that are described as lying in orders; None lies in any.
 
     Raises:
-      ValueError: an argument is described in another order than is asked for.
+      ValueError: an argument is described in another order than is requested.
     """
     avals = program.closed.in_avals
     orders = [*[None] * (len(avals) - len(orders)), *orders]  # captured values come first
@@ -1012,7 +1012,7 @@ def in_orders_ahead(program: Asking, base: Placement, orders: Sequence[gateway.O
 def _placement_for_orders(
     program: Asking, base: Placement, given: Sequence[gateway.Order], own: Sequence[RequestedOrder]
 ) -> Placement:
-    """Return a placement for what is asked for, or for the own order of an argument."""
+    """Return a placement for what is requested, or for the own order of an argument."""
     avals = program.closed.in_avals
     ins: list[RequestedOrder] = []
     for i, aval in enumerate(avals):

@@ -80,15 +80,15 @@ def placement_for(
     Raises:
       ValueError: the arguments, shardings and meshes are over different devices.
     """
-    asked = list(in_shardings) or [None] * len(arrays)
-    if mesh is None and any(s is not None and _is_abstract(s) for s in asked):
+    requested = list(in_shardings) or [None] * len(arrays)
+    if mesh is None and any(s is not None and _is_abstract(s) for s in requested):
         known = of_arrays(arrays)
-        mesh = _mesh_that_fits(asked, known)
+        mesh = _mesh_that_fits(requested, known)
         if mesh is None and current_mesh.value is None:
-            for a, k in zip(asked, known, strict=True):
+            for a, k in zip(requested, known, strict=True):
                 if isinstance(a, NamedSharding):
                     sharding_kinds.check_same_axes(operation, a.mesh, k)
-    given = [a or _committed(x) for a, x in zip(asked, arrays, strict=True)]
+    given = [a or _committed(x) for a, x in zip(requested, arrays, strict=True)]
     return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
         operation, arrays, names, i))  # fmt: skip
 
@@ -165,9 +165,9 @@ def meshes_near(meshes: tuple[Mesh, ...]) -> Iterator[None]:
         _of_primals.meshes = outer
 
 
-def _mesh_that_fits(asked: Requested, known: Requested) -> Mesh | None:
-    """Return the mesh of an argument that gives devices to one that is asked for without them."""
-    shapes = [s.mesh.shape_tuple for s in asked if isinstance(s, NamedSharding)]
+def _mesh_that_fits(requested: Requested, known: Requested) -> Mesh | None:
+    """Return the mesh of an argument that gives devices to one that is requested without them."""
+    shapes = [s.mesh.shape_tuple for s in requested if isinstance(s, NamedSharding)]
     meshes = [s.mesh for s in known if isinstance(s, NamedSharding)]
     return next((m for m in meshes if isinstance(m, Mesh) and m.shape_tuple in shapes), None)
 

@@ -404,13 +404,13 @@ class Program:
         if self._settled is not None:
             return self._settled
         found = self.kernel(self._placement_for(arrays))
-        asked = self.in_shardings
-        if len(asked) == len(arrays) and are_concrete((*asked, *self._out_shardings())):
+        requested = self.in_shardings
+        if len(requested) == len(arrays) and are_concrete((*requested, *self._out_shardings())):
             self._settled = found  # whatever the arguments are, and whatever mesh is set
         return found
 
     def _out_shardings(self) -> Sequence[Sharding | None]:
-        """Return the shardings of the results, by what was asked or by their types."""
+        """Return the shardings of the results, as requested or by their types."""
         return self.out_shardings or shardings_of_results(self.closed)
 
     def _placement_for(self, arrays: Sequence[ConcreteArray]) -> Placement:
@@ -444,8 +444,8 @@ class Program:
         if self.placement is not None:
             return self.placement
         mesh = mesh_named_by(self.closed, lambda: shardings)
-        asked = self.in_shardings or [None] * len(shardings)
-        given = [a or s for a, s in zip(asked, shardings, strict=True)]
+        requested = self.in_shardings or [None] * len(shardings)
+        given = [a or s for a, s in zip(requested, shardings, strict=True)]
         outs = self.out_shardings or shardings_of_results(self.closed)
         on_device = device_named_in(self.closed, self.name, mesh, lambda: [*given, *outs])
         if on_device is not None:

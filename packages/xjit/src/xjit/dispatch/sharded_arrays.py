@@ -448,7 +448,7 @@ def _assemble(
 
 
 def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
-    """Return the array, spread as asked."""
+    """Return the array with the requested sharding."""
     host = x.host if x.buffer is not None else None
     buffer = spread_buffer(x, gateway.spread_over(_with_elements(sharding, x.aval)))
     return ConcreteArray(host, typed_as(x.aval, sharding), buffer)

@@ -74,7 +74,7 @@ _thread = _Thread()
 
 
 class ExplicitTransfers:
-    """A block of code whose transfers somebody asked for."""
+    """A block of code whose transfers somebody requested."""
 
     __slots__ = ("_previous",)
 
@@ -424,7 +424,7 @@ def put(
         may_alias: the caller promises that nothing writes to `array` any more, so that a CPU
             buffer may use its memory instead of a copy. Without effect where the array is a
             view of memory that can be written.
-        committed: whether somebody asked for this device (see `uncommitted`).
+        committed: whether somebody requested this device (see `uncommitted`).
 
     Raises:
         TypeError: XLA has no such dtype (object, text, datetime, long double).

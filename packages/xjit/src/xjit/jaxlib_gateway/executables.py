@@ -532,7 +532,7 @@ class Executable:
         self._handlers = self.handlers(placement(devices))
 
     def be_replaceable(self) -> None:
-        """Start by way of a cell, so that `become` reaches all who have asked for `start`."""
+        """Start by way of a cell, so that `become` reaches all who have requested `start`."""
         if not self.is_short:  # which starts so already
             self._start_by(_Cell(self.start))
 

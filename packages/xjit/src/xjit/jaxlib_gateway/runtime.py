@@ -87,7 +87,7 @@ TILES_BY_WAY_OF_STACK: Final = _version_info < (0, 12)
 
 
 class XlaMemoryError(XlaError, OutOfMemoryError):
-    """A program, or data for one, asked for more memory than its device has."""
+    """A program, or data for one, requested more memory than its device has."""
 
 
 # "Out of memory allocating 400000000000000 bytes", "... trying to allocate 363.80TiB"
@@ -119,8 +119,8 @@ def _is_size(found: re.Match[str]) -> Callable[[int], bool]:
     """Return a function that says whether an error tells of so many bytes, rounded as there."""
     number, unit = found.groups()
     if unit is None:
-        asked = _read_size(found)
-        return lambda nbytes: nbytes == asked
+        requested = _read_size(found)
+        return lambda nbytes: nbytes == requested
     scale = 1024.0 ** ("kmgtpe".index(unit[0].lower()) + 1)
     digits = len(number.partition(".")[2])
     return lambda nbytes: f"{nbytes / scale:.{digits}f}" == number.replace(",", "")

@@ -61,7 +61,7 @@ class SpreadOver(ManyDevices):
     Attributes:
       spread: the sharding.
       order: the dimensions of each piece, the slowest first; None for the order of NumPy.
-      committed: whether somebody asked for these devices.
+      committed: whether somebody requested these devices.
     """
 
     __slots__ = ("_tiles_by_ndim", "committed", "memory_kind", "order", "spread")
@@ -147,7 +147,7 @@ def laid_over(spread: Spread, order: Order, committed: bool = True) -> SpreadOve
     Args:
       spread: how they are spread.
       order: the dimensions, the slowest first; None for that of NumPy.
-      committed: whether somebody asked for these devices.
+      committed: whether somebody requested these devices.
     """
     if order is None and committed:
         return spread_over(spread)

@@ -733,8 +733,8 @@ def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:
     """Return for each result whether XLA may choose its sharding: where the text says nothing."""
     if not placement.is_split:
         return []
-    asked = placement.out_shardings or [None] * len(lowered.out_avals)
-    return [sharding is None for sharding in asked]
+    requested = placement.out_shardings or [None] * len(lowered.out_avals)
+    return [sharding is None for sharding in requested]
 
 
 # What turns text into an executable.

@@ -160,7 +160,7 @@ def axis_texts(mesh: Any) -> dict[Any, str]:
 
 
 def mesh_symbol(module: Any, mesh: Any) -> str:
-    """Return the symbol of a mesh in a program, which is declared when it is first asked for.
+    """Return the symbol of a mesh in a program, which is declared when it is first requested.
 
     Args:
       module: the `Module` under construction.
@@ -199,7 +199,7 @@ def _declare(module: Any, axes: list[str], order: list[int]) -> str:
 
 
 def declared(module: Any, text: str, name: str = "mesh") -> str:
-    """Return the symbol of a mesh of this text, which is declared when it is first asked for."""
+    """Return the symbol of a mesh of this text, which is declared when it is first requested."""
     found = module.meshes.get(text)
     if found is None:
         found = module.meshes[text] = module.symbol(name)
@@ -309,7 +309,7 @@ _ABOVE_E5M2 = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
 
 
 class _Types(dict[ShapedArray, str]):
-    """The tensor type of each abstract value, written when it is first asked for."""
+    """The tensor type of each abstract value, written when it is first requested."""
 
     def __missing__(self, aval: ShapedArray) -> str:
         # XLA would fail to count them, in words of its own

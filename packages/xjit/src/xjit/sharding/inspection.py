@@ -73,8 +73,8 @@ def with_probes(text: str, inspections: Sequence[Inspection]) -> tuple[str, list
     probes = [ShardingProbe() for _ in inspections]
     for inspection, probe in zip(inspections, probes, strict=True):
         if inspection.mark:
-            asked = f'"{ShardingProbe.target}", backend_config = "{probe.config()}"'
-            text = text.replace(inspection.mark, asked)
+            requested = f'"{ShardingProbe.target}", backend_config = "{probe.config()}"'
+            text = text.replace(inspection.mark, requested)
     return text, probes
 
 

@@ -186,7 +186,7 @@ def block_of(devices: np.ndarray[Any, Any], own: Sequence[Any]) -> np.ndarray[An
 #
 # `Mesh` is a grid of devices, `AbstractMesh` only its shape. The mesh of a thread (`set_mesh` of
 # `xpar`, or `with mesh:`) is an option that programs depend on, so partition specs may stand for
-# shardings wherever one is asked for.
+# shardings wherever one is requested.
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -26,7 +26,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 # ------------------------------------------------------------------------------- dimension names
-# Which dimensions of operands and results of a primitive correspond: the rules, asked for.
+# Which dimensions of operands and results of a primitive correspond: how the rules are looked up.
 #
 # Owners of primitives write them (`xprim.dimension_names`, rule kind `dimensions`); elementwise
 # ones need none.

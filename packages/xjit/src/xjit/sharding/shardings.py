@@ -44,7 +44,7 @@ __dir__ = __all__.copy
 # Shardings: how the elements of an array are placed on devices, in the terms of users.
 #
 # `Sharding` is the base; `SingleDeviceSharding` says that an array is wholly on one device.
-# `device_named_by` reads what users pass where one device is asked for.
+# `device_named_by` reads what users pass where one device is requested.
 
 Index = tuple[slice, ...]
 NO_MESH = AbstractMesh((), ())
@@ -320,7 +320,7 @@ def check_memory(operation: str, kind: str | None, device: Any = None) -> str | 
 
     Args:
       operation: what errors call the public function.
-      kind: the kind that is asked for.
+      kind: the kind that is requested.
       device: one of the devices; without it all kinds are known that any device has.
 
     Raises:

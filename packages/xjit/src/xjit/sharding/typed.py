@@ -129,16 +129,16 @@ class _InMode:
 
     def operands(self, ins: Any) -> tuple[list[Array], list[ShapedArray]]:
         """Return the arguments, and their types inside."""
-        asked: list[Any] = [None] * len(self._leaves)
+        requested: list[Any] = [None] * len(self._leaves)
         if ins is not None:
-            asked = xtree.broadcast_prefix(
+            requested = xtree.broadcast_prefix(
                 ins, self._tree.unflatten(self._leaves), is_leaf=is_place)  # fmt: skip
         self._numbers = [i for i, x in enumerate(self._leaves)
-                         if isinstance(x, Array) or asked[i] is not None]  # fmt: skip
+                         if isinstance(x, Array) or requested[i] is not None]  # fmt: skip
         values, avals = [], []
         for i in self._numbers:
             x = as_array(self._leaves[i], what=self._operation)
-            place = asked[i] if asked[i] is None else resolve(asked[i], self._operation)
+            place = requested[i] if requested[i] is None else resolve(requested[i], self._operation)
             if place is not None:
                 x = constrained(x, self._along_named_axes(place, x.ndim), self._operation)
             values.append(x)
@@ -159,7 +159,7 @@ class _InMode:
         return shaped_array(aval.shape, aval.dtype, aval.weak_type, kept)
 
     def run(self, *arrays: Any) -> list[Array]:
-        """Call the function and return the leaves of its result, which lie as was asked."""
+        """Call the function and return the leaves of its result, in the requested shardings."""
         values = list(self._leaves)
         for i, x in zip(self._numbers, arrays, strict=True):
             values[i] = x

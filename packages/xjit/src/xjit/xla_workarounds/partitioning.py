@@ -2,9 +2,9 @@
 
 Products that it splits wrongly get barriers behind their results, or before their operands:
 
-    wrong:   y[z|x, -] = a[z|x, y] @ b[y, x]    with y asked for as [-, y]
+    wrong:   y[z|x, -] = a[z|x, y] @ b[y, x]    with y requested as [-, y]
 
-One axis cuts the contracted dimension, and is asked for along another dimension of the result: then
+One axis cuts the contracted dimension, and is requested along another dimension of the result: then
 XLA sums in the groups of one order of the devices and puts pieces together in that of another
 (jaxlib 0.10.2 to 0.12.0.1, for some layouts of three axes or more, of two for products in batches;
 from JAX alike). With a barrier behind the product its result is sharded as the operands are, and
@@ -287,11 +287,11 @@ def without_repeated(
         return jaxpr
     uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])
     given = dict(zip(jaxpr.invars, in_shardings, strict=False))
-    asked = dict(zip(jaxpr.outvars, out_shardings, strict=False))
+    requested = dict(zip(jaxpr.outvars, out_shardings, strict=False))
     same: dict[Any, Any] = {}
     for eqn in said:
         x, (y,), where = same.get(eqn.inputs[0], eqn.inputs[0]), eqn.outputs, eqn.params["sharding"]
-        if given.get(x) == where or (asked.get(y) == where and uses[y] == 1):
+        if given.get(x) == where or (requested.get(y) == where and uses[y] == 1):
             same[y] = x
     return _without_copies(jaxpr, same) if same else jaxpr
 

@@ -461,7 +461,7 @@ def platform_dependent(
         check_each_ref_once(args, "platform_dependent")
         return as_traced(functions[int(known)](*as_traced(args)))
     called = [*names, *([] if default is None else ["default"])]
-    if len(functions) == 1:  # the index of a single branch would not be asked for
+    if len(functions) == 1:  # the index of a single branch would not be requested
         functions, called = functions * 2, called * 2
     return _choose(index, functions, called, args, "platform_dependent")
 

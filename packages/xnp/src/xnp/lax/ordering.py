@@ -147,7 +147,7 @@ def approx_max_k(
     """Return the k greatest elements along a dimension, and their int32 indices.
 
     An accelerator with an approximate search may miss some; here all are found, so the recall is 1,
-    whatever is asked for.
+    whatever is requested.
 
     Args:
         operand: an array of floats.
@@ -157,7 +157,7 @@ def approx_max_k(
         reduction_input_size_override: how many elements the number of candidates is
             chosen for; below 0 those of the dimension.
         aggregate_to_topk: whether k are returned, or all candidates: as many as a
-            search would need that finds the share asked for.
+            search would need that finds the share requested.
 
     Returns:
       A pair of arrays with `k` elements along the dimension, the greatest first: values of the
@@ -194,7 +194,7 @@ def approx_min_k(
         reduction_input_size_override: how many elements the number of candidates is
             chosen for; below 0 those of the dimension.
         aggregate_to_topk: whether k are returned, or all candidates: as many as a
-            search would need that finds the share asked for.
+            search would need that finds the share requested.
 
     Returns:
       A pair of arrays with `k` elements along the dimension, the least first: values of the dtype

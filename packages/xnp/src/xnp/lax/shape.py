@@ -578,7 +578,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """Put dimensions of size 1 in front of an array, so that it has as many as asked for.
+    """Put dimensions of size 1 in front of an array, so that it has as many as requested.
 
     Args:
       x: an array.

@@ -499,14 +499,14 @@ def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device
             copy: bool | None = None) -> Any:  # fmt: skip
     check_numbers(self.aval, "__dlpack__")
     backend, (kind, number) = EAGER.backend, _dlpack_device(self)
-    asked = (kind, number) if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
-    if asked != (kind, number) and (copy is False or asked[0] != _CPU):
+    requested = (kind, number) if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+    if requested != (kind, number) and (copy is False or requested[0] != _CPU):
         raise BufferError(message(
             "__dlpack__", "the memory is on another device than the one requested.",
-            got=f"dl_device={asked}, copy={copy}, an array at {(kind, number)}",
+            got=f"dl_device={requested}, copy={copy}, an array at {(kind, number)}",
             hint="None takes it where it is, (1, 0) has it copied to the CPU",
         ))  # fmt: skip
-    if asked[0] == _CPU and (copy or kind != _CPU):
+    if requested[0] == _CPU and (copy or kind != _CPU):
         return HOST.dlpack(self, max_version=max_version, dl_device=dl_device)
     lent = self.copy() if copy else self
     return backend.dlpack(lent, stream=stream, max_version=max_version, dl_device=dl_device)

@@ -61,7 +61,7 @@ __dir__ = __all__.copy
 # Making arrays: `array`, `zeros`, `arange`, `linspace`, `eye`, ...
 #
 # Python numbers without a dtype get the default of their kind (int32, float32, complex64; 64 bits
-# with `enable_x64`); a dtype that is asked for is honoured, 64 bits included. Small results are
+# with `enable_x64`); a dtype that is requested is honoured, 64 bits included. Small results are
 # made on the host at once, also while a program is staged, where they are constants; large
 # constant ones become `broadcast_in_dim` and `iota` in a staged program, so that it holds no
 # large constants.

@@ -475,7 +475,7 @@ around = round
 
 
 def as_python_rounds(x: Any, ndigits: int | None = None) -> Array:
-    """Return what the built-in `round` gives: integers, if no number of digits is asked for."""
+    """Return what the built-in `round` gives: integers, if no number of digits is requested."""
     if ndigits is not None:
         return round(x, ndigits)
     result = round(x)

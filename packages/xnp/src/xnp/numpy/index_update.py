@@ -173,7 +173,7 @@ class IndexUpdateRef:
         """
         index_entries.check_strategy(strategy, self._index)
         if mode is not None:
-            GatherScatterMode.from_any(mode)  # of places that are known, none is asked for
+            GatherScatterMode.from_any(mode)  # of places that are known, none is requested
         if out_sharding is not None:
             options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
             return index_as(self, out_sharding, "get", options, fill_value=fill_value)

@@ -269,13 +269,13 @@ def _join(
     axes, dtype, *rest = arguments
     a = array_of(a, operation)
     start = _start(as_array_like(initial, a, operation), operation)
-    asked = a.aval.dtype if dtype is None else dtype
-    is_narrow = computation_dtype(asked) != asked
+    kind = a.aval.dtype if dtype is None else dtype
+    is_narrow = computation_dtype(kind) != kind
     if is_narrow:
         a, dtype = wide(a if dtype is None else cast(a, dtype)), None
     result = total(a, axes, dtype, *rest)
     result = bind(primitive, result, cast(start, result.aval.dtype))
-    return cast(result, asked) if is_narrow else result
+    return cast(result, kind) if is_narrow else result
 
 
 # --- max and min ----------------------------------------------------------------------------------
@@ -1058,7 +1058,7 @@ def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
     include_initial: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the sums of all elements up to each along an axis, with a 0 in front if asked for.
+    """Return the sums of all elements up to each along an axis, with a 0 in front if requested.
 
     NumPy's takes `out` as well.
 
@@ -1087,7 +1087,7 @@ def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
     include_initial: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the products of all elements up to each along an axis, with a 1 in front if asked.
+    """Return the products of all elements up to each along an axis, with a 1 in front if requested.
 
     NumPy's takes `out` as well.
 

@@ -323,7 +323,7 @@ def namespace_of(self: Any, *, api_version: str | None = None) -> Any:
 
     Args:
       self: the array.
-      api_version: the version of the standard that is asked for; None for the newest.
+      api_version: the version of the standard that is requested; None for the newest.
     """
     del self
     if api_version is not None and api_version not in VERSIONS:

@@ -354,7 +354,7 @@ def unique(
       sorted: has no effect: elements are always in order.
 
     Returns:
-      An array, or a tuple of it and what else is asked for, in the order of the arguments.
+      An array, or a tuple of it and what else is requested, in the order of the arguments.
 
     Raises:
       ConcretizationTypeError: for a traced `ar` without `size`.
@@ -755,7 +755,7 @@ def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:  # fmt: skip
-    """Return the distinct elements that both arrays have, and if asked where they occur first.
+    """Return the distinct elements that both arrays have, and if requested where they occur first.
 
     With `size`, missing elements are `fill_value`, by default the least element, and their places
     are the sizes of the arrays.

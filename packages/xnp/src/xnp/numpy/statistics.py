@@ -387,7 +387,7 @@ def _over(total: Any, divisor: Any, *, root: bool = False) -> Array:
 
 
 def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
-    """Return a spread of the elements of `a` in the dtype asked for, or in their own real one."""
+    """Return a spread of the elements of `a` in the dtype requested, or in their own real one."""
     if dtype is not None:
         return cast(result, dtypes.requested_dtype(dtype, "nanvar"))
     return convert_to(result, dtypes.to_floating_dtype(a.aval.dtype), a.aval.weak_type)
@@ -662,7 +662,7 @@ def _reached(values: Array, sums: Array, q: Any) -> Array:
 # ------------------------------------------------------------------------------------ statistics
 # Statistics: quantiles, histograms, correlation.
 #
-# Quantiles interpolate between the two elements next to the place asked for; a NaN makes the
+# Quantiles interpolate between the two elements next to the place requested; a NaN makes the
 # result NaN, but for the `nan...` functions, which leave NaN out.
 
 Bins = Any  # a number of bins, their bounds, or for more dimensions a sequence of either
@@ -764,7 +764,7 @@ def nanquantile(
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements that are not NaN.
 
-    Of no elements there are as many quantiles as are asked for, where NumPy has one.
+    Of no elements there are as many quantiles as are requested, where NumPy has one.
 
     Args:
         a: a real array.

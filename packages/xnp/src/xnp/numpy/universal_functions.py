@@ -317,7 +317,7 @@ def _elements(a: Any, dtype: Any) -> Array:
 
 
 def _of_dtype(result: Array, dtype: Any) -> Array:
-    """Return the result in the dtype that is asked for: of comparisons it is another one."""
+    """Return the result in the dtype that is requested: of comparisons it is another one."""
     return result if dtype is None else _elements(result, dtype)
 
 

@@ -9,7 +9,7 @@
 - `attention`: that of cuDNN.
 - `control_flow`, `cond`, `scan`, `while_loop`: primitives that hold programs.
 
-A module is imported when one of its primitives is first asked for, by its name or as a name of
+A module is imported when one of its primitives is first requested, by its name or as a name of
 `xnp.lax`, or all of them by `load_all`, for who walks over the registry.
 """
 

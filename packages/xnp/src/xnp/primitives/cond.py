@@ -134,7 +134,7 @@ def _branch_operands_batch(
 
 
 def _branch_operands_dce(used: Sequence[bool], eqn: Equation) -> Equation:
-    """Keep the operands that are asked for: each result is one of them."""
+    """Keep the operands that are requested: each result is one of them."""
     index, *xs = eqn.inputs
     leading = tuple(where_true(eqn.params["leading"], used))
     return eqn.replace(

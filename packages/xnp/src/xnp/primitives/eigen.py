@@ -928,7 +928,7 @@ def _eig_numpy(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenve
         except np.linalg.LinAlgError:
             continue  # stays NaN
     wanted = [(left, compute_left_eigenvectors), (right, compute_right_eigenvectors)]
-    return (w, *[v for v, asked in wanted if asked])
+    return (w, *[v for v, requested in wanted if requested])
 
 
 def _left_vectors(right: Any) -> Any:
@@ -950,8 +950,8 @@ def _eig_lapack(
         return [b.constant(0, x) for x in avals_out]
     wanted = compute_left_eigenvectors, compute_right_eigenvectors
     config = ", ".join([
-        f"compute_{side} = {ord('V' if asked else 'N')} : ui8"
-        for side, asked in zip(("left", "right"), wanted, strict=True)
+        f"compute_{side} = {ord('V' if requested else 'N')} : ui8"
+        for side, requested in zip(("left", "right"), wanted, strict=True)
     ])  # fmt: skip
     found = solvers.lapack_call(
         b, "geev", aval.dtype, operands, [aval], _call_results(aval), config
@@ -975,7 +975,7 @@ def _results(
     if len(w) == 2:
         part = shaped_array(aval.shape[:-1], aval.dtype)
         w = b.op("stablehlo.complex", w, [part, part], avals_out[:1])
-    chosen = [*w, *[v for v, asked in zip((left, right), wanted, strict=True) if asked]]
+    chosen = [*w, *[v for v, requested in zip((left, right), wanted, strict=True) if requested]]
     batch = aval.shape[:-2]
     return [
         solvers.nan_on_failure(b, info, batch, x, y) for x, y in zip(chosen, avals_out, strict=True)
@@ -995,7 +995,7 @@ def _eig_gpu(
         return _cusolver(b, operands, aval, avals_out, wanted)
     # a routine of the plugin's that has LAPACK on the host, or MAGMA, do it
     magma = {None: "auto", EigImplementation.MAGMA: "on"}.get(implementation, "off")
-    left, right = [str(asked).lower() for asked in wanted]
+    left, right = [str(requested).lower() for requested in wanted]
     config = f'left = {left}, magma = "{magma}", right = {right}'
     target = f"hybrid_eig_{'comp' if dtypes.is_complex(aval.dtype) else 'real'}"
     found = solvers.gpu_call(b, target, operands, [aval], _call_results(aval), config)

@@ -104,7 +104,7 @@ class DotAlgorithmPreset(enum.Enum):
         """Return the types spelled out for operands and result of these dtypes.
 
         Raises:
-          TypeError: when an 8-bit algorithm is asked for on other operands.
+          TypeError: when an 8-bit algorithm is requested on other operands.
         """
         if self is DotAlgorithmPreset.DEFAULT:
             return None

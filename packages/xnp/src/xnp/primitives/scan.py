@@ -365,7 +365,7 @@ def _transpose(
         **options | {"reverse": not options["reverse"]},
     )  # fmt: skip
     cts_there, ends, x_cts = split_at(results, len(sums) + num_carry, written.count(True))
-    # a cotangent of each part of the carry is there, but that of a known one is not asked for
+    # a cotangent of each part of the carry is there, but that of a known one is not requested
     found = iter(write_back_refs(refs, [*cts_there, *x_cts, *ends]))
     there = [*const_linear, *[True] * num_carry, *x_linear]
     return _where_linear(operands, [next(found) if t else None for t in there])

@@ -88,7 +88,7 @@ def is_for_compiler(chosen: Any, *had: enum.Enum) -> bool:
 
 
 def given(**params: Any) -> dict[str, Any]:
-    """Return the params that are not None: programs show what was asked for alone."""
+    """Return the params that are not None: programs show what was requested alone."""
     return {name: value for name, value in params.items() if value is not None}
 
 

@@ -137,7 +137,7 @@ _GPU_ROUTINES: dict[Any, str] = {
 
 
 def _gpu_algorithm(b: Builder, aval: ShapedArray, algorithm: SvdAlgorithm | None) -> str:
-    """Return the routine: Jacobi's method up to a size, then QR iteration, unless one is asked for.
+    """Return the routine: Jacobi's method up to a size, then QR iteration, unless one is requested.
 
     The sizes are those of https://developer.download.nvidia.com/video/gputechconf/gtc/2019/
     presentation/s9226-fast-singular-value-decomposition-on-gpus-v2.pdf, slide 5.

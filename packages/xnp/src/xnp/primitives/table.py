@@ -59,7 +59,7 @@ __dir__ = __all__.copy
 # primitive up by its name when they are called, so they work under every trace. They take and
 # give single Arrays and check nothing: rules know what they pass.
 
-# The primitives that were asked for by name: an import at most for each.
+# The primitives that were requested by name: an import at most for each.
 _primitives: dict[str, Primitive] = {}
 
 
@@ -238,7 +238,7 @@ def iota(shape: Sequence[int], dim: int) -> Array:
 #
 # XLA may compute functions such as exp by several algorithms. An `AccuracyMode` or a `Tolerance`
 # chooses among them; it becomes the `result_accuracy` attribute of the StableHLO operation. On
-# the host, NumPy's function is used whatever is asked: its error is a few ulp, as that of the
+# the host, NumPy's function is used for any accuracy: its error is a few ulp, as that of the
 # default.
 
 
@@ -688,7 +688,7 @@ def _in_memory_order(ufunc: Any, avals: list[ShapedArray], out: ShapedArray) -> 
 
 
 def tunable_stablehlo(op: str) -> Callable[..., list[str]]:
-    """Return the rule of an operation that may be asked for an accuracy."""
+    """Return the rule of an operation that takes an accuracy."""
 
     def stablehlo_rule(
         b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None

@@ -135,7 +135,7 @@ def vectorised(
 
     Args:
       formula: what is written for float32 and narrower dtypes; None has the operation written.
-      rule: of the operation, for other dtypes, platforms and sizes, and where an accuracy is asked.
+      rule: of the operation, for other dtypes, platforms and sizes, and where an accuracy is given.
       limit: where the magnitude of any float64 is above, the operation computes all elements.
       wide: what is written for float64; None has the operation written.
       in_single: whether the formula is given float32, and not float64 whose result is rounded.

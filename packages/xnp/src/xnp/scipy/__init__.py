@@ -4,7 +4,7 @@
 
     special.logsumexp(x), special.ndtr(x), ...
 
-Each module is imported when it is asked for. What needs derivatives to do its work (minimisation)
+Each module is imported when it is requested. What needs derivatives to do its work (minimisation)
 is in `xad`; `xstack.scipy` shows both.
 """
 

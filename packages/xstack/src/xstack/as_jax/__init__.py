@@ -12,7 +12,7 @@
 Nothing is changed in the libraries: a finder answers for `jax` and the modules below it. The module
 `jax` shows the names of `xstack`, and says which version of JAX they are from; `jax.numpy` is
 `xstack.numpy` itself. `bind` of a primitive with one result gives libraries that result. JAX, if it
-is installed, cannot be imported in that process. Why it is asked for and never done by itself:
+is installed, cannot be imported in that process. Why it is requested and never done by itself:
 docs/decisions/0026-libraries-written-for-jax.md.
 
 A module of JAX that is not here is a `ModuleNotFoundError` that says what there is instead. Modules
@@ -124,7 +124,7 @@ _values_before: dict[str, Any] = {}
 
 
 class _NamedJax(ModuleType):
-    """Shows the names of a module of ours, beside what it is asked for of JAX's own."""
+    """Shows the names of a module of ours, beside what it is requested of JAX's own."""
 
     def __init__(self, shown: ModuleType) -> None:
         super().__init__("jax", shown.__doc__)

@@ -1,4 +1,4 @@
-"""Generators of random numbers that remember how often they were asked."""
+"""Generators of random numbers that count their draws."""
 
 from xstack.namespaces import namespace
 

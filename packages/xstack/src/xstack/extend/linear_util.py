@@ -2,7 +2,7 @@
 
 A transformation is a generator: it is given the arguments, yields those of the function inside
 with its keywords, is sent the results, and yields its own. One with auxiliary output yields a pair,
-whose second is what a store remembers until it is asked for, once.
+whose second is what a store remembers until it is requested, once.
 
     @transformation_with_aux
     def flattened(tree, *leaves):
@@ -34,7 +34,7 @@ __dir__ = __all__.copy
 
 
 class StoreException(Exception):  # noqa: N818 - the name that its users catch
-    """Says that auxiliary output was asked for before the function ran, or was given twice."""
+    """Says that auxiliary output was requested before the function ran, or was given twice."""
 
 
 class _Store:
@@ -158,7 +158,7 @@ def transformation_with_aux(
       gen: as for `transformation`; what it yields last is a pair of results and auxiliary output.
 
     Raises:
-      StoreException: when the output is asked for before the function ran, or it ran twice.
+      StoreException: when the output is requested before the function ran, or it ran twice.
 
     Example:
       >>> @transformation_with_aux

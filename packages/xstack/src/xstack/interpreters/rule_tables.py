@@ -3,7 +3,7 @@
 A primitive of this family is defined in one call (`xprim.Primitive`), with its rules in the forms
 of `xprim.rules`. Libraries that were written for JAX make an empty primitive and fill tables that
 others own. `Primitive` here is of the first kind, with rules that read those tables when they are
-asked for, and put what they find into the forms of the registry:
+requested, and put what they find into the forms of the registry:
 
     a result alone, or a list when there are several     always a tuple
     `None` where an operand is not mapped                `not_mapped`
