@@ -324,3 +324,25 @@ def test_quiet_calls_inside_of_a_quiet_call():
     with pytest.raises(ZeroDivisionError):
         before(state.run_inside_quiet_call, lambda: 1 / 0)
     assert state.run_quietly == before
+
+
+@pytest.mark.parametrize(("name", "value", "other"), [
+    ("cpu_collectives_implementation", "gloo", "mpi"), ("use_shardy_partitioner", True, False),
+    ("threefry_gpu_kernel_lowering", False, True),
+])  # fmt: skip
+def test_an_option_with_one_value_takes_it_and_refuses_another(name, value, other):
+    config.update(f"jax_{name}", value)
+    assert config.read(name) == value
+    with pytest.raises(ValueError, match=rf"config\.{name}: the option does not take") as caught:
+        config.update(name, other)
+    assert f"expected  {value!r}: " in str(caught.value)
+    with pytest.raises(TypeError, match="it is one for the process"):
+        config.option_named(name, "test")(value)
+
+
+def test_the_help_of_an_option_of_the_process_says_what_it_does_and_names_no_block():
+    text = config.option_named("use_shardy_partitioner", "test").__doc__
+    assert text.startswith("Shardy divides programs") and "is for a block" not in text
+    assert "`with config.enable_x64(value):` is for a block." in (
+        config.option_named("enable_x64", "test").__doc__
+    )

@@ -179,10 +179,12 @@ class DocOfOption:
             return self._of_class
         takes = f" One of {', '.join(map(repr, option.choices))}." if option.choices else ""
         name, variable = option.name, option.environment_variable
+        of_process = isinstance(option, ProcessOption)
+        block = "." if of_process else f"; `with config.{name}(value):` is for a block."
         return (
             f"{option.doc}\n\nBy default {option.default!r}.{takes}\n\n"
             f"config.{name}.value reads it; config.update({name!r}, value) sets it, and\n"
-            f"{variable} in the environment; `with config.{name}(value):` is for a block."
+            f"{variable} in the environment{block}"
         )
 
 
@@ -343,6 +345,9 @@ class Option(OneOfItsName, Generic[T]):
 
     __slots__ = ("choices", "default", "doc", "in_cache_key", "kind", "name", "spreads_to",
                  "used", "validate")  # fmt: skip
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = DocOfOption(cls.__doc__)  # type: ignore[assignment]
 
     def __init__(
         self,

@@ -200,3 +200,34 @@ persistent_cache_enable_xla_caches = define(Option[Any](
     f" for GPUs alone: {', '.join(XLA_CACHES)}",
     validate=_names_caches,
 ))  # fmt: skip
+
+
+# ------------------------------------------------------------------------- options with one value
+# What programs written for JAX set to say how something is done that is always done so here: that
+# value is taken, and another one is an error that says what there is.
+
+
+class _AsItIs(ProcessOption[Any]):
+    """An option that describes what is not a choice."""
+
+    __slots__ = ()
+
+    reason = "it is one for the process, and has one value."
+
+    def __init__(self, name: str, value: Any, doc: str) -> None:
+        super().__init__(name, value, doc, choices=(value,))
+
+    def expected(self) -> str:
+        """Return what the option takes, in words."""
+        return f"{self.default!r}: {self.doc}"
+
+
+cpu_collectives_implementation = define(_AsItIs(
+    "cpu_collectives_implementation", "gloo", "processes with CPUs exchange arrays by Gloo",
+))  # fmt: skip
+use_shardy_partitioner = define(_AsItIs(
+    "use_shardy_partitioner", True, "Shardy divides programs over the devices of a mesh",
+))  # fmt: skip
+threefry_gpu_kernel_lowering = define(_AsItIs(
+    "threefry_gpu_kernel_lowering", False, "draws are operations that XLA fuses, on GPUs, too",
+))  # fmt: skip
