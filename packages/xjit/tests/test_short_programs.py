@@ -67,20 +67,22 @@ def test_a_program_is_loaded_once_more_after_some_starts_and_only_then():
 
 
 def test_what_waits_for_an_operand_does_not_hold_its_caller():
-    matrix = np.full((1200, 1200), 1e-3, np.float32)
+    matrix = np.full((900, 900), 1e-3, np.float32)
     product = _compiled(lambda x: x @ x @ x @ x @ x @ x @ x @ x, matrix)
     row = _compiled(lambda x: x[0] * 3 + x[1], matrix)
     assert row.is_short
     assert not product.is_short
     _used(row, matrix)
-    (unfinished,) = product.execute([gateway.put(matrix)])
-    (result,) = row.execute([unfinished])
-    assert not gateway.is_ready(unfinished)
-    assert not gateway.is_ready(result)
+    for _ in range(20):  # on a busy machine the product may be over before this thread goes on
+        (unfinished,) = product.execute([gateway.put(matrix)])
+        (result,) = row.execute([unfinished])
+        if returned_before := not gateway.is_ready(unfinished):
+            break
+    assert returned_before
     expected = np.linalg.matrix_power(matrix.astype(np.float64), 8)
     np.testing.assert_allclose(
         gateway.to_numpy(result), expected[0] * 3 + expected[1],
-        rtol=1e-5,  # sums of 1,200 products, eight in turn
+        rtol=1e-5,  # sums of 900 products, eight in turn
     )  # fmt: skip
 
 
@@ -168,7 +170,7 @@ def test_many_threads_start_a_program_that_is_loaded_once_more_meanwhile():
 
 def test_other_threads_run_python_while_a_program_runs_in_its_caller(monkeypatch):
     monkeypatch.setattr(executables, "_MOST_MICROSECONDS", 1e9)
-    matrix = np.full((1500, 1500), 1e-3, np.float32)
+    matrix = np.full((1000, 1000), 1e-3, np.float32)
     program = _compiled(lambda x: x @ x @ x @ x @ x, matrix)
     data = program.serialize()
     program = gateway.deserialize_program(data)
