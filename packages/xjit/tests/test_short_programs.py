@@ -82,7 +82,7 @@ def test_what_waits_for_an_operand_does_not_hold_its_caller():
     expected = np.linalg.matrix_power(matrix.astype(np.float64), 8)
     np.testing.assert_allclose(
         gateway.to_numpy(result), expected[0] * 3 + expected[1],
-        rtol=1e-5,  # sums of 900 products, eight in turn
+        rtol=8 * 900 * 2**-24,  # eight sums in turn of 900 products, half a unit for each
     )  # fmt: skip
 
 
