@@ -14,7 +14,7 @@ def workloads(ns: Any) -> dict[str, Any]:
     """Return the measurements by name."""
     return {
         name: _timed(ns, fun, args)
-        for programs in (_array_programs, _model_programs, _loop_programs)
+        for programs in (_array_programs, _model_programs, _masked_programs, _loop_programs)
         for name, (fun, args) in programs(ns).items()
     }
 
@@ -59,16 +59,36 @@ def _model_programs(ns: Any) -> dict[str, Any]:
     blocks = models.on_device(ns, models.transformer_params(2))
     tokens = ns.numpy.asarray(np.ones((64, 64), np.float32))
 
-    def step(loss: Any) -> Any:
-        def update(params: Any, batch: Any) -> Any:
-            grads = ns.grad(loss)(params, batch)
-            return ns.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+    return {
+        "mlp step": (_step(ns, models.mlp_loss(ns)), (mlp, x)),
+        "transformer step": (_step(ns, models.transformer_loss(ns)), (blocks, tokens)),
+    }
 
-        return update
+
+def _step(ns: Any, loss: Any, **options: Any) -> Any:
+    def update(params: Any, batch: Any) -> Any:
+        grads = ns.grad(loss, **options)(params, batch)
+        return ns.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+    return update
+
+
+def _masked_programs(ns: Any) -> dict[str, Any]:
+    """Return what `zero_absorbing=True` costs, beside operands that JAX's users choose twice."""
+    xnp, absorbs = ns.numpy, ns.name == "xstack"
+    options: Any = {"zero_absorbing": True} if absorbs else {}
+    mlp = models.on_device(ns, models.mlp_params(4))
+    batch = xnp.asarray(np.ones((128, 32), np.float32))
+    x = xnp.asarray(np.random.default_rng(0).normal(size=1_000_000).astype(np.float32).clip(0))
+
+    def entropy(x: Any) -> Any:
+        inside = x > 0
+        safe = x if absorbs else xnp.where(inside, x, 1)
+        return xnp.where(inside, safe * xnp.log(safe) - xnp.sqrt(safe), x).sum()
 
     return {
-        "mlp step": (step(models.mlp_loss(ns)), (mlp, x)),
-        "transformer step": (step(models.transformer_loss(ns)), (blocks, tokens)),
+        "masked entropy 1e6, zeros absorbed": (ns.grad(entropy, **options), (x,)),
+        "mlp step, zeros absorbed": (_step(ns, models.mlp_loss(ns), **options), (mlp, batch)),
     }
 
 

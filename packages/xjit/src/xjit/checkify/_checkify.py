@@ -138,9 +138,24 @@ def width_needed(jaxpr: xprim.Jaxpr, kinds: frozenset[str]) -> int:
             most = max(most, _width_of_check(eqn))
         if "index" in kinds and "windows" in eqn.primitive.rules:
             most = max(most, BYTES_OF_INDEX)
-        for inner in subjaxprs(eqn.params):
+        for inner in programs_of(eqn):
             most = max(most, width_needed(inner, kinds))
     return most
+
+
+def programs_of(eqn: Equation) -> list[xprim.Jaxpr]:
+    """Return the programs that an equation runs, those of users' rules included."""
+    rule = program_of_rule(eqn)
+    return [*subjaxprs(eqn.params), *([] if rule is None else [rule.jaxpr])]
+
+
+def program_of_rule(eqn: Equation) -> ClosedJaxpr | None:
+    """Return the program that forward mode makes of a `bwd` rule of users, which no param holds."""
+    if eqn.primitive is not xprim.custom_vjp_linear_p:
+        return None
+    run = eqn.primitive.rules["numpy"]
+    avals = [x.aval for x in eqn.inputs]
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(lambda *xs: run(*xs, **eqn.params), avals))
 
 
 def _width_of_check(eqn: Equation) -> int:
@@ -166,6 +181,9 @@ def _check(
         return _rewriting_check(state, eqn, operands, requested)
     rule = eqn.primitive.rules.get("checked")
     if rule is None:
+        program = program_of_rule(eqn)
+        if program is not None:
+            return requested.run(program, state, operands)
         return _plain(state, eqn, operands, requested)
     after, results = rule(requested, state, operands, **eqn.params)
     return State(*after), results

@@ -23,7 +23,7 @@ from xjit.checkify._checkify import State, is_infinite, moves_elements, no_failu
 from xjit.dispatch.jit import jit
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage
-from xprim.jaxpr import interpret, subjaxprs
+from xprim.jaxpr import interpret
 from xprim.requirements import CheckSite
 from xprim.rules import BACKWARD
 from xprim.strict_options import range_text
@@ -216,7 +216,7 @@ def _levels(jaxpr: Jaxpr) -> int:
     """Return how many loops are nested, at most."""
     found = [
         _levels(inner) + (eqn.primitive.name in _LOOPS)
-        for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params)
+        for eqn in jaxpr.eqns for inner in _checkify.programs_of(eqn)
     ]  # fmt: skip
     return max(found, default=0)
 
@@ -227,7 +227,7 @@ def _width(jaxpr: Jaxpr) -> int:
     found = [4 + 8 * bool(of_args)]
     for eqn in jaxpr.eqns:
         found.append(4 + 8 * sum(dtypes.is_inexact(x.aval.dtype) for x in eqn.inputs))
-        found += map(_width, subjaxprs(eqn.params))
+        found += map(_width, _checkify.programs_of(eqn))
     return max(found)
 
 
@@ -279,6 +279,9 @@ class _Search(_checkify.EnabledChecks):
         self, state: State, eqn: Equation, operands: Sequence[Any]
     ) -> tuple[State, Sequence[Any]]:
         is_backward = self.is_backward or BACKWARD in eqn.name_stack
+        rule = _checkify.program_of_rule(eqn)
+        if rule is not None:
+            return replace(self, counts=False, is_backward=is_backward).run(rule, state, operands)
         if "checked" not in eqn.primitive.rules or eqn.primitive is xprim.get_primitive("check"):
             results = eqn.primitive.evaluate(operands, eqn.params)
             if moves_elements(eqn.primitive):

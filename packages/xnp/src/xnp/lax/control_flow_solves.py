@@ -240,7 +240,9 @@ def _stage(
     """Return the system, the program of its equations, and the right-hand side or guess.
 
     Along the manual axes of a mesh members have equations of their own where `fun` captures values
-    of theirs, and then solutions of their own, also from a guess that they share.
+    of theirs, and then solutions of their own, also from a guess that they share. Then the
+    equations are staged twice: staging finds what `fun` captures, a collective in it may leave an
+    axis out, and loops of the first program are typed for a guess that all members share.
     """
     system = _System(tree, [x.aval for x in leaves], operation)
     found = staged(fun, system.in_tree, system.avals, operation=operation, what=what)
