@@ -107,7 +107,7 @@ def test_a_nan_of_a_rule_is_at_the_line_of_the_rule(kind, run, call):
     assert found.operation == "log" and found.where.endswith(" in rule")
 
 
-@pytest.mark.sampled(every=4, per="kind")
+@pytest.mark.sampled(every=9, per="kind")
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "checkpoint"])
 @pytest.mark.parametrize("run", [lambda g: g, jit, lambda g: lambda x: vmap(g)(xnp.stack([x]))])
 @pytest.mark.parametrize("kind", ["custom_gradient", "bwd", "custom_derivative"])

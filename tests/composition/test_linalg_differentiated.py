@@ -215,7 +215,7 @@ def _along_line(f, a, directions, modes):
     return float(moved(*[0.0] * len(modes)))
 
 
-@pytest.mark.sampled(every=4, per="name")
+@pytest.mark.sampled(every=5, per="name")
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("modes", ["f", "r", "fr", "rf", "fff", "rrr", "frf", "rfr"])
 @pytest.mark.parametrize("name", VANISHING)
@@ -231,6 +231,7 @@ def test_derivatives_by_svd_of_what_does_not_take_the_values_that_vanish(name, m
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=function)
 
 
+@pytest.mark.sampled(every=2, per="name")
 @pytest.mark.parametrize("modes", ["r", "ff", "fr", "rf", "rr", "fff", "rrr"])
 @pytest.mark.parametrize("name", ["two of four", "one, tall", "one, wide"])
 def test_derivatives_by_svd_that_take_how_values_that_vanish_couple_are_nan(name, modes):
