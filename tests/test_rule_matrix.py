@@ -263,7 +263,7 @@ NO_SCALARS = {
                     "eigenvalue_tangents eigh_tridiagonal hessenberg on_diagonal rotations "
                     "householder_product lu lu_pivots_to_permutation ormqr qr schur solve svd "
                     "symmetric_product triangular_solve tridiagonal "
-                    "tridiagonal_solve".split(), _MATRIX),
+                    "tridiagonal_solve undetermined".split(), _MATRIX),
     "conv_general_dilated": "its operands have a batch and a feature dimension",
     "saved_value": "it holds what a policy keeps, and looks at nothing",
 }  # fmt: skip

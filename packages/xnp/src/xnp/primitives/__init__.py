@@ -52,7 +52,7 @@ _NAMES_BY_MODULE = {
         "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor", "zero_quotient",
     ),
     "checkpointed_loop": ("loop_tangents",),
-    "equal_values": ("block_values", "couplings", "on_diagonal", "rotations"),
+    "equal_values": ("block_values", "couplings", "on_diagonal", "rotations", "undetermined"),
     "fft": ("fft",),
     "gather": ("gather",),
     "linear_systems": (

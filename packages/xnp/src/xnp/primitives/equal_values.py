@@ -46,6 +46,7 @@ equal values T. Kato, Perturbation theory for linear operators (1966), II.2 and 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +55,16 @@ import numpy as np
 from xnp.primitives import matrices, table
 from xnp.primitives.matrices import adjoint, as_columns, as_rows, diagonal, matmul, real
 from xnp.primitives.table import add, bind, convert, div, fill, scale_by, select, sub, sum_axes
-from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
+from xprim import (
+    ZERO,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    dtypes,
+    shaped_array,
+    undefined,
+)
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -161,6 +171,7 @@ block_values_p: Primitive = Primitive(
 _VALUES = "values"  # X B - B X = C of hermitian C, w_j - w_i
 _PAIRS = "pairs"  # Y B + B Y = C of antihermitian C, w_i + w_j
 _EACH = "each"  # W B = C of any C, w_j
+_KINDS = (_VALUES, _PAIRS, _EACH)  # of X, Y and W, in this order
 
 
 def rotations(c: Any, b: Any) -> tuple[Any, Any]:
@@ -216,6 +227,12 @@ def _numpy(c: Any, b: Any, *, transposed: bool, checked: bool) -> Any:
 
 def _divide_numpy(c: Any, b: Any, kind: str) -> Any:
     w = np.diagonal(b, axis1=-2, axis2=-1).real
+    rows, zero = _divisors_numpy(w, kind)
+    return np.where(zero, c.dtype.type(0), c / np.where(zero, w.dtype.type(1), rows))
+
+
+def _divisors_numpy(w: Any, kind: str) -> tuple[Any, Any]:
+    """Return what elements are divided by, and where that is zero to rounding."""
     rows = w[..., None, :]
     if kind != _EACH:
         rows = rows - w[..., :, None] if kind == _VALUES else rows + w[..., :, None]
@@ -223,7 +240,7 @@ def _divide_numpy(c: Any, b: Any, kind: str) -> Any:
     if w.shape[-1]:
         unit = w.dtype.type(_ROUNDING * w.shape[-1] * float(dtypes.finfo(w.dtype).eps))
         zero |= np.abs(rows) <= np.abs(w).max(-1)[..., None, None] * unit
-    return np.where(zero, c.dtype.type(0), c / np.where(zero, w.dtype.type(1), rows))
+    return rows, zero
 
 
 def _diagonal_of_numpy(c: Any) -> Any:
@@ -304,21 +321,49 @@ def _transpose(cts: Any, c: Any, b: Any, *, transposed: bool, checked: bool) -> 
         # unlike the equation itself, its transpose is solved for matrices of any kind
         (total,) = rotations_p.bind(x_bar, b, transposed=not transposed, checked=False)
         if checked:
-            total = _checked(total, x_bar, (x_bar,), d_bar, b, _VALUES)
+            (total,) = _checked((total,), (x_bar,), d_bar, b)
     if type(d_bar) is not Zero:
         term = on_diagonal(d_bar, b)
         total = term if total is None else add(total, term)
     return (Zero(c.aval) if total is None else total), Zero(b.aval)
 
 
-def _checked(total: Any, x_bar: Any, bars: Sequence[Any], d_bar: Any, b: Any, kind: str) -> Any:
-    """Return a cotangent, NaN where nothing determines it.
+def _checked(totals: Sequence[Any], bars: Sequence[Any], d_bar: Any, b: Any) -> list[Any]:
+    """Return cotangents, NaN where nothing determines them."""
+    weights = [] if type(d_bar) is Zero else [d_bar]
+    masks = undetermined_p.bind(b, *bars, *weights, has_weights=bool(weights))
+    return [
+        select(mask, fill(total.aval.shape, np.nan, total.aval.dtype), total)
+        for mask, total in zip(masks, totals, strict=True)
+    ]
 
-    What `x_bar` is zero to is the rounding of all cotangents of vectors, `bars`: those of a polar
-    factor have equal parts for both sides, and cancel in one of these sums.
-    """
-    nan = fill(total.aval.shape, np.nan, total.aval.dtype)
-    return select(_undetermined(x_bar, bars, d_bar, b, kind), nan, total)
+
+def _is_large(x: Any, *of: Any) -> Any:
+    """Return where a matrix is not zero to the rounding of others."""
+    if not x.aval.size:
+        return bind("ne", x, x)
+    shape = x.aval.shape
+    axes = len(shape) - 2, len(shape) - 1
+    largest, *others = [bind("reduce_max", bind("abs", y), axes=axes) for y in of]
+    for other in others:
+        largest = bind("max", largest, other)
+    unit = float(dtypes.finfo(largest.aval.dtype).eps)
+    bound = scale_by(largest, _NUMERATOR * max(shape[-2:]) * unit)
+    return bind("gt", bind("abs", x), _repeat(bound, shape))
+
+
+# Where cotangents are undetermined is a primitive: of tens of small operations, uncompiled.
+
+
+def _mask_shape(b: Any, *given: ShapedArray, has_weights: bool) -> tuple[ShapedArray, ...]:
+    bars = given[:-1] if has_weights else given
+    matrices.check_matrix("undetermined", bars[0], square=True)
+    return tuple([shaped_array(x.shape, np.dtype(bool)) for x in bars])
+
+
+def _write_masks(b: Any, *given: Any, has_weights: bool) -> list[Any]:
+    bars, d_bar = (given[:-1], given[-1]) if has_weights else (given, Zero(b.aval))
+    return [_undetermined(x, bars, d_bar, b, kind) for x, kind in zip(bars, _KINDS, strict=False)]
 
 
 def _undetermined(x_bar: Any, bars: Sequence[Any], d_bar: Any, b: Any, kind: str) -> Any:
@@ -351,18 +396,63 @@ def _undetermined(x_bar: Any, bars: Sequence[Any], d_bar: Any, b: Any, kind: str
     return bind("and", equal, wrong)
 
 
-def _is_large(x: Any, *of: Any) -> Any:
-    """Return where a matrix is not zero to the rounding of others."""
-    if not x.aval.size:
-        return bind("ne", x, x)
-    shape = x.aval.shape
-    axes = len(shape) - 2, len(shape) - 1
-    largest, *others = [bind("reduce_max", bind("abs", y), axes=axes) for y in of]
-    for other in others:
-        largest = bind("max", largest, other)
-    unit = float(dtypes.finfo(largest.aval.dtype).eps)
-    bound = scale_by(largest, _NUMERATOR * max(shape[-2:]) * unit)
-    return bind("gt", bind("abs", x), _repeat(bound, shape))
+def _masks_numpy(b: Any, *given: Any, has_weights: bool) -> tuple[Any, ...]:
+    bars, d_bar = (given[:-1], given[-1]) if has_weights else (given, None)
+    if not bars[0].size:
+        return tuple([np.zeros(x.shape, bool) for x in bars])
+    w = np.diagonal(b, axis1=-2, axis2=-1).real
+    largest = functools.reduce(np.maximum, [np.abs(x).max((-2, -1)) for x in bars])
+    return tuple(
+        [_mask_numpy(x, largest, d_bar, w, kind) for x, kind in zip(bars, _KINDS, strict=False)]
+    )
+
+
+def _mask_numpy(x_bar: Any, largest: Any, d_bar: Any, w: Any, kind: str) -> Any:
+    """Return what `_undetermined` does."""
+    n = max(x_bar.shape[-2:])
+
+    def is_large(x: Any, largest: Any) -> Any:
+        unit = float(dtypes.finfo(largest.dtype).eps)
+        bound = largest * largest.dtype.type(_NUMERATOR * n * unit)
+        return np.abs(x) > bound[..., None, None]
+
+    rows, zero = _divisors_numpy(w, kind)
+    equal = np.broadcast_to(zero, x_bar.shape)
+    others: Any = np.eye(*x_bar.shape[-2:]) == 0
+    if kind == _VALUES:
+        equal = equal & others
+    across = None if kind == _EACH else x_bar.swapaxes(-1, -2).conj()
+    wrong = is_large(x_bar if across is None else x_bar - across, largest)
+    if d_bar is None:
+        return equal & wrong
+    rows = d_bar[..., None, :]
+    greatest = np.abs(d_bar).max(-1)
+    if kind == _VALUES:
+        weighted = rows != 0
+        pairs = weighted | weighted.swapaxes(-1, -2)
+        unlike = is_large(rows - rows.swapaxes(-1, -2), greatest)
+        return equal & (wrong | (pairs & is_large(x_bar + across, largest)) | unlike)
+    weighted = is_large(rows, greatest)
+    if kind == _PAIRS:
+        weighted = (weighted | weighted.swapaxes(-1, -2)) & others
+    return equal & (wrong | weighted)
+
+
+undetermined_p: Primitive = Primitive(
+    "undetermined",
+    shape=_mask_shape,
+    numpy=_masks_numpy,
+    stablehlo=lambda b, operands, avals_in, avals_out, *, has_weights: b.traced(
+        functools.partial(_write_masks, has_weights=has_weights),
+        operands,
+        avals_in,
+        key=("undetermined", has_weights),
+    ),
+    jvp=ZERO,
+    transpose=undefined("its results are truth values"),
+    batch=matrices.matrix_batch(lambda: undetermined_p),
+    sharding=dimension_names.of_last(2),
+)
 
 
 rotations_p: Primitive = Primitive(
@@ -378,10 +468,6 @@ rotations_p: Primitive = Primitive(
 
 
 # --- couplings ------------------------------------------------------------------------------------
-
-
-# The equations of X, Y and W, in the order of the operands P, M and G.
-_KINDS = (_VALUES, _PAIRS, _EACH)
 
 
 def couplings(c: Any, image: Any, blocks: Sequence[Any], u: Any) -> tuple[Any, ...]:
@@ -505,10 +591,7 @@ def _coupling_transpose(
             *bars[:2], b, *bars[2:], *outer[1:], transposed=not transposed, checked=False
         ))  # fmt: skip
         if checked:
-            totals = [
-                _checked(total, bar, bars, d_bar, b, kind)
-                for total, bar, kind in zip(totals, bars, _KINDS, strict=False)
-            ]
+            totals = _checked(totals, bars, d_bar, b)
     if type(d_bar) is not Zero:
         terms = on_diagonal_p.bind(convert(d_bar, b.aval.dtype), b, *outer[1:2])
         for k, term in zip((0, 2), terms, strict=False):

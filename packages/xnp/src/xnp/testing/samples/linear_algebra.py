@@ -257,6 +257,23 @@ def _couplings() -> list[Sample]:
     ]
 
 
+def _undetermined() -> list[Sample]:
+    """Return cotangents of vectors that turn, of equal values and of values of zero."""
+    samples = []
+    for dtype in ("float64", "complex128", "float32"):
+        values = np.diag([1.0, 1.0, 0.0, 0.0]).astype(dtype)
+        bars = [_matrix((4, 4), dtype), _hermitian((4, 4), dtype), _matrix((6, 4), dtype, 8)]
+        weights = np.array([1.0, 1.0, 0.0, 2.0], np.finfo(dtype).dtype)
+        for given in (bars[:1], bars[:2], bars, [*bars[1::-1], bars[2]]):
+            samples += [
+                Sample([values, *given], {"has_weights": False}, EXACT),
+                Sample([np.stack([x] * 2) for x in (values, *given, weights)],
+                       {"has_weights": True}, EXACT),
+            ]  # fmt: skip
+    none = np.zeros((0, 0))
+    return [*samples, Sample([none, none], {"has_weights": False}, EXACT)]
+
+
 def _tridiagonal_eigenvalues() -> list[Sample]:
     samples = []
     for vectors, (shape, dtype) in itertools.product((False, True), (
@@ -300,6 +317,7 @@ TABLE: dict[str, list[Sample]] = {
     ],
     "rotations": _rotations(),
     "couplings": _couplings(),
+    "undetermined": _undetermined(),
     "on_diagonal": [
         Sample([np.arange(1.0, 4.0), _DIAGONAL], {}, EXACT),
         Sample([np.ones((2, 3), np.float32), np.stack([_DIAGONAL] * 2).astype("float32")], {},
