@@ -543,7 +543,7 @@ class Executable:
         self.is_short = other.is_short
 
     def run_in_caller(self, load: Callable[[bytes], Any]) -> None:
-        """Run in the thread of the caller from the `_STARTS_ELSEWHERE`th start on.
+        """Run in the thread of the caller from start number `_STARTS_ELSEWHERE` on.
 
         Args:
             load: loads code so that it runs there.
