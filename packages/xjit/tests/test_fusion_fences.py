@@ -138,3 +138,30 @@ def test_shifts_of_what_is_in_memory_or_costs_little_need_no_fence():
     assert _fences(rolled, FIELD) == 0
     assert _fences(laplacians, FIELD) <= 15  # not after each
     assert _fences(lambda x: _divergence(x[:500]), FIELD) == 0  # a call costs more
+
+
+@pytest.mark.parametrize(("function", "fences"), [
+    (lax.erfc, 11), (lax.erf_inv, 11), (lax.asinh, 5), (lax.tanh, 0),
+    (lambda x: xnp.where(x > 9, x, x * lax.erfc(-x)), 11),
+])  # fmt: skip
+def test_a_long_chain_is_divided_where_one_value_is_passed_on(function, fences):
+    x = np.linspace(-0.4, 0.4, 1024, dtype="f")
+    chain = _chain(function, 12)
+    assert _fences(chain, x) == fences  # the last result is in memory as it is
+    np.testing.assert_allclose(jit(chain)(x), chain(x), rtol=2e-5, atol=1e-6)  # a dozen roundings
+    assert _fences(chain, x[:1000]) == 0  # where calls would cost more
+
+
+def test_what_is_passed_on_with_another_value_divides_no_chain():
+    def beside(x):
+        y = x + 1
+        for _ in range(12):
+            x = lax.erfc(x)
+        return x * y
+
+    def at_once(x):
+        return sum(lax.erfc(x * n) for n in range(12))
+
+    x = np.linspace(-0.4, 0.4, 1024, dtype="f")
+    assert _fences(beside, x) == _fences(at_once, x) == 0
+    assert _fences(_chain(lax.tanh, 40), x) == 2
