@@ -32,6 +32,14 @@ UNTYPED = {
     "nn.scaled_dot_general": {"dimension_numbers": _DIMENSIONS},
     **{f"experimental.sparse.{name}": {"dimension_numbers": _DIMENSIONS}
        for name in ("bcoo_dot_general", "bcoo_dot_general_sampled", "bcsr_dot_general")},
+    "experimental.sparse.bcoo_conv_general_dilated": {
+        "dimension_numbers": _DIMENSIONS, "padding": "a name, or pairs",
+    },
+    "experimental.sparse.bcoo_gather": {
+        "fill_value": "a number, or None", "mode": "a name, or a member of an enumeration, or None",
+    },
+    **{f"experimental.sparse.{name}": {"sharding": "None alone"}
+       for name in ("bcoo_broadcast_in_dim", "bcsr_broadcast_in_dim")},
     "export.symbolic_dim_bounds": {"dimension": "an expression of sizes"},
     "experimental.multihost_utils.ProcessFailureError": {"failed_devices": "the runtime's list"},
     "experimental.serialize_executable.deserialize_and_load": {"backend": "the runtime's client"},

@@ -10,7 +10,6 @@ Sources: the documentation of cuSOLVER, cuSPARSE and cuDNN, and LAPACK's for wha
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import re
@@ -46,9 +45,9 @@ def run(fun: Callable[..., Any], operands: Sequence[Any], platform: str = "cuda"
     program = stage._lowered
     callbacks = list(program.callbacks)
     lines = [_played(line, callbacks) for line in program.body.splitlines()]
-    played = dataclasses.replace(
-        program, body="\n".join(lines), callbacks=tuple(callbacks), platform="cpu"
-    )
+    parts = {name: getattr(program, name) for name in program.__match_args__}
+    parts |= {"body": "\n".join(lines), "callbacks": tuple(callbacks), "platform": "cpu"}
+    played = type(program)(**parts)
     traced = stage._traced
     kernel = traced._program.kernel(default_placement(), played)
     outs = kernel.call([xstack.numpy.asarray(x) for x in operands])

@@ -43,6 +43,10 @@ WRITTEN_OTHERWISE = {
     "dot_general": "full float32 is asked for; products of narrow floats are native",
     "conv_general_dilated": "likewise; integers by float64", "cofactors": "svd",
     "in_memory": "a CPU has one memory",
+    "atan2": "a CPU takes denormal operands for zero",
+    "erfc": "what a CPU's exponential rounds away is put back",
+    "gather": "a CPU gets the NaN that fills as an argument",
+    "select_and_scatter_add": "slices, where windows are tiles, on a CPU",
 }  # fmt: skip
 WRITTEN_OTHERWISE_OF_COMPLEX = WRITTEN_OTHERWISE | dict.fromkeys(
     ("log", "log1p", "log2", "logaddexp", "logaddexp2", "pow", "xlog1py", "xlogy"),
@@ -75,7 +79,10 @@ def test_each_sample_is_written_for_gpus_and_what_differs_is_known(platform):
             continue
         text = text_of(primitive, sample, platform)
         is_complex = any(np.iscomplexobj(x) for x in sample.operands)
-        if name not in (WRITTEN_OTHERWISE_OF_COMPLEX if is_complex else WRITTEN_OTHERWISE):
+        is_guarded = "f8E5M2>" in text  # GPUs make its largest number of what is above all
+        if not is_guarded and name not in (
+            WRITTEN_OTHERWISE_OF_COMPLEX if is_complex else WRITTEN_OTHERWISE
+        ):
             on_cpu = text_of(primitive, sample, "cpu").replace(_NOT_INLINED, "")
             assert text == on_cpu, name
         assert "lapack" not in text, name
