@@ -264,12 +264,12 @@ class Jaxpr:
         return self._effects
 
     @property
-    def in_avals(self) -> tuple[Any, ...]:
+    def in_avals(self) -> tuple[ShapedArray, ...]:
         """The types of the arguments."""
         return tuple([v.aval for v in self.invars])
 
     @property
-    def out_avals(self) -> tuple[Any, ...]:
+    def out_avals(self) -> tuple[ShapedArray, ...]:
         """The types of the results."""
         return tuple([v.aval for v in self.outvars])
 
