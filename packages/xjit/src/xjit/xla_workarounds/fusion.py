@@ -128,7 +128,7 @@ def _results_of_much_work(
 
 def _divide_long_chains(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
     """Return the equations whose results alone are passed on, between functions of functions."""
-    if sum([_LENGTHS.get(eqn.primitive.name, 0) for eqn in jaxpr.eqns]) <= _LONG:
+    if not _has_long_chain(jaxpr, fused):
         return frozenset()
     last_read = {x: i for i, eqn in enumerate(jaxpr.eqns) for x in eqn.inputs}
     # Of a variable: how much code leads to it, and the last equation on the way by which all goes.
@@ -154,6 +154,22 @@ def _divide_long_chains(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
                 bridges[out] = eqn
             passed_on.add(out)
     return frozenset(found)
+
+
+def _has_long_chain(jaxpr: Jaxpr, fused: list[bool]) -> bool:
+    lengths: dict[Any, int] = {}
+    for eqn, is_fused in zip(jaxpr.eqns, fused, strict=True):
+        if is_fused:
+            length = 0
+            for x in eqn.inputs:
+                if x in lengths and lengths[x] > length:
+                    length = lengths[x]
+            length += _LENGTHS.get(eqn.primitive.name, 0)
+            if length:
+                if length > _LONG and _may_be_fenced(eqn.outputs[0]):
+                    return True
+                lengths[eqn.outputs[0]] = length
+    return False
 
 
 def _read_at_several_places(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
