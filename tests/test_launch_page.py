@@ -54,6 +54,7 @@ def run(command, **variables):
 
 
 MPI = """
+import os
 import numpy as np
 import xstack
 from xstack import NamedSharding, P
@@ -61,7 +62,8 @@ xstack.distributed.initialize(cluster_detection_method="ompi")
 mesh = xstack.make_mesh((3,), ("data",))
 x = xstack.make_array_from_process_local_data(
     NamedSharding(mesh, P("data")), np.full(1, xstack.process_index() + 1.0, np.float32))
-print("sum", float(xstack.jit(lambda x: x.sum())(x)))
+total = float(xstack.jit(lambda x: x.sum())(x))
+os.write(1, f"sum {total}\\n".encode())  # at once: all three write to one terminal
 """
 
 
