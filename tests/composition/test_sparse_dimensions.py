@@ -38,8 +38,9 @@ def test_a_layout_that_stores_more_is_an_error_a_warning_or_made():
     for kinds in ({"n_batch": 1}, {"n_dense": 2}):
         with pytest.raises(sparse.SparseEfficiencyError, match=r"stores (4|15) times as many"):
             m.update_layout(**kinds)
-        with pytest.warns(sparse.SparseEfficiencyWarning, match="times as many"):
+        with pytest.warns(sparse.SparseEfficiencyWarning, match="times as many") as caught:
             made = m.update_layout(**kinds, on_inefficient="warn")
+        assert caught[0].filename == __file__
         np.testing.assert_array_equal(made.todense(), X)
     with pytest.raises(ValueError, match="n_batch=3 and n_dense=1 do not fit"):
         m.update_layout(n_batch=3, n_dense=1)

@@ -11,6 +11,7 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp.numpy.dispatch import elements_now
+from xnp.primitives.convolution import output_size
 from xnp.primitives.index_modes import FILL_OR_DROP
 from xnp.sparse.layouts import (
     Coordinates,
@@ -21,7 +22,7 @@ from xnp.sparse.layouts import (
     moved_out,
     with_unit_dims,
 )
-from xprim import Array
+from xprim import Array, source
 from xprim.errors import message
 from xprim.requirements import require, require_choice, static_int
 from xprim.tracebacks import boundary
@@ -99,7 +100,7 @@ def _report_growth(mat: Coordinates, batch: int, dense: int, mode: str | None) -
     )  # fmt: skip
     if mode == "error":
         raise SparseEfficiencyError(text)
-    warnings.warn(text, SparseEfficiencyWarning, stacklevel=3)
+    warnings.warn(text, SparseEfficiencyWarning, stacklevel=source.depth())
 
 
 def all_sparse(mat: C) -> C:
@@ -444,11 +445,11 @@ def convolve(
         there = there & (i[0] // max(examples, 1) == k[0] // max(features // batch_group_count, 1))
     at, lengths = [i[0] % max(examples, 1), k[0]], [examples, features]
     for d, stride in enumerate(window_strides):
-        (low, high), n, m = padding[d], lhs.shape[of_lhs[d + 2]], rhs.shape[of_rhs[d + 2]]
-        from_low = i[d + 2] * lhs_dilation[d] + low - k[d + 2] * rhs_dilation[d]
-        room = low + high + max((n - 1) * lhs_dilation[d] + 1, 0) if n else low + high
-        window = (m - 1) * rhs_dilation[d] + 1 if m else 0
-        lengths.append(max((room - window) // stride + 1, 0))
+        lengths.append(output_size(
+            lhs.shape[of_lhs[d + 2]], rhs.shape[of_rhs[d + 2]], stride, padding[d],
+            lhs_dilation[d], rhs_dilation[d],
+        ))  # fmt: skip
+        from_low = i[d + 2] * lhs_dilation[d] + padding[d][0] - k[d + 2] * rhs_dilation[d]
         at.append(from_low // stride)
         there = there & (from_low >= 0) & (from_low % stride == 0) & (at[-1] < lengths[-1])
     where = np.argsort(of_out)
