@@ -59,12 +59,23 @@ from xprim.sharded_types import (
 __all__ = ()
 
 _values = config.values
-# The key in `cts` of the values whose cotangent is 0 by what a later rule has said.
-_ZERO_BY_RULE = object()
-
 _type_sharding = operator.attrgetter("aval.type_sharding")
 
 Env = dict[Any, Any]
+
+
+class Cotangents(dict[Var, Any]):
+    """The cotangents of variables in a backward pass, as far as they are not zero.
+
+    Attributes:
+      zeros: the variables whose cotangent is 0 by what a later rule has said.
+    """
+
+    __slots__ = ("zeros",)
+
+    def __init__(self) -> None:
+        self.zeros: set[Var] = set()
+
 
 _NO_MESHES: Mapping[Any, tuple[Any, ...]] = MappingProxyType({})
 
@@ -100,7 +111,7 @@ def backward_pass(
             linear_vars.append(v)
         else:
             env[v] = x
-    cts: Env = {}
+    cts = Cotangents()
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
             cts[out] = _join(cts[out], ct) if out in cts else ct
@@ -177,7 +188,7 @@ def _waits(aval: ShapedArray, ct: Any) -> bool:
 
 
 def _run_backwards(
-    eqns: Sequence[Equation], env: Env, cts: Env, scopes: tuple[str, ...] | None = None
+    eqns: Sequence[Equation], env: Env, cts: Cotangents, scopes: tuple[str, ...] | None = None
 ) -> None:
     """Transpose equations from the last to the first; their own operations keep their lines.
 
@@ -205,8 +216,6 @@ def _run_backwards(
                 continue
             given = _cotangents_of_results(eqn, cts)
             if given is None:
-                if _ZERO_BY_RULE not in cts:
-                    continue
                 given = _zeros_by_rule(eqn, env, cts)
                 if given is None:
                     continue
@@ -219,7 +228,7 @@ def _run_backwards(
 
 
 def _run_backwards_near(
-    meshes: Mapping[Any, tuple[Any, ...]], eqns: Sequence[Equation], env: Env, cts: Env
+    meshes: Mapping[Any, tuple[Any, ...]], eqns: Sequence[Equation], env: Env, cts: Cotangents
 ) -> None:
     """Transpose equations, with cotangents on the meshes of the primals.
 
@@ -298,7 +307,7 @@ def _linear_part(eqn: Equation, known: tuple[bool, ...], env: Env) -> list[Equat
     return [later_eqn] if later.results else []
 
 
-def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
+def _cotangents_of_results(eqn: Equation, cts: Cotangents) -> Sequence[Tangent] | None:
     """Take the cotangents of an equation's results; None when all of them are zero."""
     outputs = eqn.outputs
     if len(outputs) == 1:
@@ -313,13 +322,12 @@ def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
     return None if all(type(ct) is Zero for ct in given) else given
 
 
-def _has_zeros_by_rule(eqn: Equation, cts: Env) -> bool:
+def _has_zeros_by_rule(eqn: Equation, cts: Cotangents) -> bool:
     """Return whether a later rule has said of a result that its cotangent is 0."""
-    values: set[Var] | None = cts.get(_ZERO_BY_RULE)
-    return values is not None and not values.isdisjoint(eqn.outputs)
+    return not cts.zeros.isdisjoint(eqn.outputs)
 
 
-def _zeros_by_rule(eqn: Equation, env: Env, cts: Env) -> Sequence[Tangent] | None:
+def _zeros_by_rule(eqn: Equation, env: Env, cts: Cotangents) -> Sequence[Tangent] | None:
     """Return zeros for an equation whose results have no other cotangents, where rules want them.
 
     A backward rule of `custom_vjp` may return what does not depend on the cotangents that it gets,
@@ -335,9 +343,9 @@ def _zeros_by_rule(eqn: Equation, env: Env, cts: Env) -> Sequence[Tangent] | Non
     if eqn.primitive is custom_vjp_linear_p:
         return zeros
     if any(map(_has_backward_rules, held_programs(eqn.params))):
-        return [instantiate(zero) if v in cts[_ZERO_BY_RULE] else zero
+        return [instantiate(zero) if v in cts.zeros else zero
                 for v, zero in zip(eqn.outputs, zeros, strict=True)]  # fmt: skip
-    cts[_ZERO_BY_RULE].update([x for x in eqn.inputs if type(x) is Var and x not in env])
+    cts.zeros.update([x for x in eqn.inputs if type(x) is Var and x not in env])
     return None
 
 
@@ -367,7 +375,7 @@ def _leaves_members_apart(eqn: Equation) -> bool:
     return operand.size <= result.size and operand.dtype.itemsize >= result.dtype.itemsize
 
 
-def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Env) -> None:
+def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Cotangents) -> None:
     """Add the cotangents of an equation's linear operands to `cts`."""
     inputs, primitive = eqn.inputs, eqn.primitive
     operands = [
@@ -389,7 +397,7 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
         if type(operand) is not Linear:
             continue
         if type(result) is Zero:
-            cts.setdefault(_ZERO_BY_RULE, set()).add(x)
+            cts.zeros.add(x)
         else:
             old = cts.get(x)
             cts[x] = result if old is None else _join(old, result)
@@ -458,7 +466,7 @@ _templates = KernelTable(
 )
 
 
-def _run_kernel_backwards(eqn: KernelEquation, cts: Env) -> bool:
+def _run_kernel_backwards(eqn: KernelEquation, cts: Cotangents) -> bool:
     """Add the cotangents of an equation's arguments to `cts` by one function, if that may be.
 
     Returns:
@@ -493,7 +501,7 @@ def _run_kernel_backwards(eqn: KernelEquation, cts: Env) -> bool:
     return True
 
 
-def _run_template_backwards(eqn: KernelEquation, cts: Env) -> bool:
+def _run_template_backwards(eqn: KernelEquation, cts: Cotangents) -> bool:
     """Do what `_run_kernel_backwards` does by a template, at the line and scopes of now."""
     values = [*eqn.residuals]
     key: list[Any] = [eqn.primitive, eqn.kernel]
@@ -518,8 +526,8 @@ def _run_template_backwards(eqn: KernelEquation, cts: Env) -> bool:
     return True
 
 
-def _mark_zeros(eqn: KernelEquation, cts: Env) -> None:
-    cts.setdefault(_ZERO_BY_RULE, set()).update([v for v in eqn.inputs if v not in cts])
+def _mark_zeros(eqn: KernelEquation, cts: Cotangents) -> None:
+    cts.zeros.update([v for v in eqn.inputs if v not in cts])
 
 
 def _backward_kernel(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from types import CodeType, FunctionType, MethodType, ModuleType
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from xjit.sharding.typed import call_in_mode, places_of_results
 from xprim import EAGER, Array, ConcreteArray, JaxprTrace, Tracer, state
 from xprim.config import Override
 from xprim.errors import ArgumentError, message
+from xprim.function_keys import captured_state, identities
 from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, flat_arrays, name_of, transforming
@@ -315,52 +314,10 @@ def _mesh_of_values(
     return here.with_types(mesh.axis_types)
 
 
-_MOST_NAMED = 300  # values that are looked at
-
-
 def _names_typed(f: Any) -> bool:
-    """Return whether an array is named in a function whose type has a sharding.
-
-    Looked at are the variables of outside that its code and that of functions in them name, what
-    containers and objects among these hold, defaults, and arguments of partial functions.
-    """
-    queue, seen = deque([f]), set[int]()
-    while queue and len(seen) < _MOST_NAMED:
-        value = queue.popleft()
-        if id(value) in seen or isinstance(value, type | ModuleType | str | bytes):
-            continue
-        seen.add(id(value))
-        if isinstance(value, Array):
-            if value.aval.type_sharding is not None:
-                return True
-        elif isinstance(value, FunctionType):
-            queue.extend(_named_in(value))
-        elif isinstance(value, functools.partial):
-            queue.extend([value.func, value.args, value.keywords])
-        elif isinstance(value, MethodType):
-            queue.extend([value.__func__, value.__self__])
-        elif isinstance(value, dict):
-            queue.extend(value.values())
-        elif isinstance(value, list | tuple | set | frozenset):
-            queue.extend(value)
-        else:
-            queue.extend(getattr(value, "__dict__", {}).values())
-            queue.append(getattr(value, "__wrapped__", None))
-    return False
-
-
-def _named_in(f: FunctionType) -> Iterator[Any]:
-    """Yield the values of the variables of outside that the code of a function names."""
-    for cell in f.__closure__ or ():
-        with suppress(ValueError):  # an empty cell
-            yield cell.cell_contents
-    yield f.__defaults__
-    yield f.__kwdefaults__
-    codes = [f.__code__]
-    while codes:
-        code = codes.pop()
-        yield from [f.__globals__[name] for name in code.co_names if name in f.__globals__]
-        codes.extend([x for x in code.co_consts if isinstance(x, CodeType)])
+    """Return whether a function reaches an array whose type has a sharding."""
+    reached = [one.value for one in identities(captured_state(f))]
+    return any(isinstance(x, Array) and x.aval.type_sharding is not None for x in reached)
 
 
 def _call_with_values(

@@ -16,7 +16,6 @@ import itertools
 import math
 import operator
 import os
-import re
 import sys
 import types
 import typing
@@ -93,7 +92,7 @@ _REFLECTION = (BOOKKEEPING - {"__dict__"}) | frozenset(
     "__builtins__ __closure__ __code__ __getattribute__ __globals__ __subclasses__ "
     "cell_contents cr_frame f_back f_builtins f_globals f_locals gi_frame tb_frame".split()
 )
-_NAMED_IN_TEXT = "|".join(sorted(_REFLECTION))
+_NAMED_IN_TEXT = tuple(sorted(_REFLECTION))
 
 
 class Reach(Record):
@@ -160,7 +159,9 @@ def reflection_in(text: str) -> str:
       >>> reflection_in("{0.__globals__[scale]}")
       'a string names __globals__'
     """
-    found = re.search(_NAMED_IN_TEXT, text)
+    if "_" not in text:  # each of the names has one
+        return ""
+    found = [name for name in _NAMED_IN_TEXT if name in text]
     return f"a string names {found[0]}" if found else ""
 
 

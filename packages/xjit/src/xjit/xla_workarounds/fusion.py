@@ -128,27 +128,25 @@ def _results_of_much_work(
 
 def _divide_long_chains(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
     """Return the equations whose results alone are passed on, between functions of functions."""
-    if not _has_long_chain(jaxpr, fused):
+    lengths = _lengths_of_code(jaxpr, fused)
+    if not any(length > _LONG and _may_be_fenced(v) for v, length in lengths.items()):
         return frozenset()
     last_read = {x: i for i, eqn in enumerate(jaxpr.eqns) for x in eqn.inputs}
-    # Of a variable: how much code leads to it, and the last equation on the way by which all goes.
-    lengths: dict[Any, int] = {}
-    bridges: dict[Any, Equation] = {}
+    bridges: dict[Any, Equation] = {}  # of a variable: the last equation by which all goes to it
     passed_on: set[Any] = set()  # what is read later and is not in memory
     found, fenced = set(), 0
     for i, eqn in enumerate(jaxpr.eqns):
         passed_on.difference_update([x for x in eqn.inputs if last_read[x] == i])
         if not fused[i]:
             continue
-        out, length = eqn.outputs[0], _LENGTHS.get(eqn.primitive.name, 0)
-        longest = max(eqn.inputs, key=lambda x: lengths.get(x, 0))
-        bridge = bridges.get(longest)
-        if length and bridge and lengths[bridge.outputs[0]] - fenced >= _LONG:
-            found.add(bridge)
-            fenced = lengths[bridge.outputs[0]]
-        lengths[out] = lengths.get(longest, 0) + length
+        out = eqn.outputs[0]
+        bridge = bridges.get(max(eqn.inputs, key=lambda x: lengths.get(x, 0)))
         if bridge:
             bridges[out] = bridge
+            length = lengths.get(bridge.outputs[0], 0)
+            if length - fenced >= _LONG and eqn.primitive.name in _LENGTHS:
+                found.add(bridge)
+                fenced = length
         if out in last_read:
             if not passed_on and _may_be_fenced(out):
                 bridges[out] = eqn
@@ -156,7 +154,8 @@ def _divide_long_chains(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
     return frozenset(found)
 
 
-def _has_long_chain(jaxpr: Jaxpr, fused: list[bool]) -> bool:
+def _lengths_of_code(jaxpr: Jaxpr, fused: list[bool]) -> dict[Any, int]:
+    """Return how much code leads to each variable in one kernel, where there is some."""
     lengths: dict[Any, int] = {}
     for eqn, is_fused in zip(jaxpr.eqns, fused, strict=True):
         if is_fused:
@@ -166,10 +165,8 @@ def _has_long_chain(jaxpr: Jaxpr, fused: list[bool]) -> bool:
                     length = lengths[x]
             length += _LENGTHS.get(eqn.primitive.name, 0)
             if length:
-                if length > _LONG and _may_be_fenced(eqn.outputs[0]):
-                    return True
                 lengths[eqn.outputs[0]] = length
-    return False
+    return lengths
 
 
 def _read_at_several_places(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:

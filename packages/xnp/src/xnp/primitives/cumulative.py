@@ -284,15 +284,15 @@ def cumulative_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch_rule
 
 
-# ---------------------------------------------------------------------------------- cum extremal
-# The derivative of cummax and cummin: the tangents of the elements that hold the record.
-#
-# Equal elements hold it together and share alike, as they do in `reduce_max`; the first NaN holds
-# it alone to the end.
+def _jvp_along(
+    primitive: Callable[[], Primitive], tangent: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the jvp rule of a cumulative operation y of x.
 
-
-def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
-    """Return the jvp rule of cummax or cummin."""
+    Args:
+      primitive: returns it.
+      tangent: `tangent(x, y, x_dot, axis)` returns the tangent of y, from the first element on.
+    """
 
     def jvp_rule(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
         (x,), (x_dot,) = primals, tangents
@@ -302,12 +302,19 @@ def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         y = outs[0]
         if reverse:
             x, y, x_dot = (bind("rev", v, dimensions=(axis,)) for v in (x, y, x_dot))
-        dot = _share(x, y, x_dot, axis)
+        dot = tangent(x, y, x_dot, axis)
         if reverse:
             dot = bind("rev", dot, dimensions=(axis,))
         return outs, (dot,)
 
     return jvp_rule
+
+
+# ---------------------------------------------------------------------------------- cum extremal
+# The derivative of cummax and cummin: the tangents of the elements that hold the record.
+#
+# Equal elements hold it together and share alike, as they do in `reduce_max`; the first NaN holds
+# it alone to the end.
 
 
 def _share(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
@@ -373,35 +380,28 @@ cumsum_p: Primitive = _cumulative(
 # divided and zeros among the elements do no harm.
 
 
-def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    (x,), (x_dot,) = primals, tangents
-    outs = cumprod_p.bind(x, axis=axis, reverse=reverse)
-    if type(x_dot) is Zero:
-        return outs, (Zero(outs[0].aval),)
-    y = outs[0]
-    if reverse:
-        x, x_dot, y = (bind("rev", v, dimensions=(axis,)) for v in (x, x_dot, y))
-    dot = linear_recurrence(x, bind("mul", shift(y, axis, 1), x_dot), axis)
-    if reverse:
-        dot = bind("rev", dot, dimensions=(axis,))
-    return outs, (dot,)
+def _tangent_of_products(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
+    return linear_recurrence(x, bind("mul", shift(y, axis, 1), x_dot), axis)
 
 
 cumprod_p: Primitive = _cumulative(
-    "cumprod", table.NUMBER, np.multiply, "stablehlo.multiply", lambda dtype: 1, _cumprod_jvp
-)
+    "cumprod", table.NUMBER, np.multiply, "stablehlo.multiply", lambda dtype: 1,
+    _jvp_along(lambda: cumprod_p, _tangent_of_products),
+)  # fmt: skip
 
 
 # -------------------------------------------------------------------------------- cummax, cummin
 # cummax, cummin: the greatest or the least element so far along an axis; NaN stays to the end.
 
 cummax_p: Primitive = _cumulative(
-    "cummax", table.ANY, np.maximum, "stablehlo.maximum", least, extremal_jvp(lambda: cummax_p)
-)
+    "cummax", table.ANY, np.maximum, "stablehlo.maximum", least,
+    _jvp_along(lambda: cummax_p, _share),
+)  # fmt: skip
 
 cummin_p: Primitive = _cumulative(
-    "cummin", table.ANY, np.minimum, "stablehlo.minimum", greatest, extremal_jvp(lambda: cummin_p)
-)
+    "cummin", table.ANY, np.minimum, "stablehlo.minimum", greatest,
+    _jvp_along(lambda: cummin_p, _share),
+)  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------- cumlogsumexp
@@ -429,19 +429,9 @@ def _reducer(b: Builder, scalar: ShapedArray) -> str:
     )
 
 
-def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    (x,), (x_dot,) = primals, tangents
-    outs = cumlogsumexp_p.bind(x, axis=axis, reverse=reverse)
-    if type(x_dot) is Zero:
-        return outs, (Zero(outs[0].aval),)
-    y = outs[0]
-    if reverse:
-        x, x_dot, y = (bind("rev", v, dimensions=(axis,)) for v in (x, x_dot, y))
+def _tangent_of_logs(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
     own, keep = _weights(x, y, axis)
-    dot = linear_recurrence(keep, bind("mul", own, x_dot), axis)
-    if reverse:
-        dot = bind("rev", dot, dimensions=(axis,))
-    return outs, (dot,)
+    return linear_recurrence(keep, bind("mul", own, x_dot), axis)
 
 
 def _weights(x: Any, y: Any, axis: int) -> tuple[Any, Any]:
@@ -527,7 +517,7 @@ cumlogsumexp_p: Primitive = Primitive(
     shape=cumulative_shape("cumlogsumexp", table.FLOATING),
     numpy=_numpy,
     stablehlo=_stablehlo,
-    jvp=_cumlogsumexp_jvp,
+    jvp=_jvp_along(lambda: cumlogsumexp_p, _tangent_of_logs),
     transpose=xprim.undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumlogsumexp_p),
     eager=costs.special,
