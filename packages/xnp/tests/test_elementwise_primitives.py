@@ -138,9 +138,12 @@ def oracle_results(jax, primitive, tried, name):
 
 
 def operands_of(sample, name):
-    if name in ("select_n", "clamp"):  # where scalars go with arrays
+    if name == "select_n":  # where scalars go with arrays
         return sample.operands
     shape = np.broadcast_shapes(*[np.shape(x) for x in sample.operands])
+    if name == "clamp":  # the same of the bounds; the oracle repeats no operand between them
+        low, x, high = sample.operands
+        return [low, np.broadcast_to(x, shape), high]
     return [np.broadcast_to(x, shape) for x in sample.operands]
 
 

@@ -618,7 +618,7 @@ class _Propagation:
         rules = primitive.rules
         if rules.get("jvp") is xprim.ZERO:
             return _no_sets(eqn)
-        if rules.get("batch") is xprim.ELEMENTWISE or name == "clamp":
+        if rules.get("batch") is xprim.ELEMENTWISE:
             return [self._elementwise(sets, v.aval.size) for v in eqn.outputs]
         if name in _SAME:
             return sets[len(sets) - len(eqn.outputs) :]

@@ -229,14 +229,10 @@ def _may_be_fenced(v: Var) -> bool:
 
 
 class _FusedPrimitives(dict[Primitive, bool]):
-    """Whether XLA fuses what reads it with the result of a primitive, found once for each.
-
-    `clamp` is elementwise, too, but its bounds are batched apart.
-    """
+    """Whether XLA fuses what reads it with the result of a primitive, found once for each."""
 
     def __missing__(self, primitive: Primitive) -> bool:
-        name = primitive.name
-        found = primitive.rules["batch"] is ELEMENTWISE or name in _MOVES or name == "clamp"
+        found = primitive.rules["batch"] is ELEMENTWISE or primitive.name in _MOVES
         self[primitive] = found
         return found
 

@@ -1919,8 +1919,9 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 
         Array([0. , 0.5, 1. ], dtype=float32)
     """
     low, x, high = several(min, x, max)
-    if dtypes.is_complex(x.aval.dtype):
+    if not x.aval.ndim or dtypes.is_complex(x.aval.dtype):
         conversion.agreeing(low.aval, x.aval, high.aval)
+    if dtypes.is_complex(x.aval.dtype):
         return _clamp_complex(low, x, high)
     return conversion.clamp_p.bind(low, x, high)[0]  # type: ignore[no-any-return]
 

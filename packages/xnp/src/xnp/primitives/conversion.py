@@ -126,25 +126,32 @@ in_memory_p: Primitive = Primitive(
 
 
 def _clamp_shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
-    dtype = agreeing(low, x, high)
+    dtype = table.common_dtype("clamp", (low, x, high))
     require(
         dtype in table.REAL or dtype == dtypes.bool_, "clamp",
         "does not take operands of dtype {}.",
         dtype.name, expected="a real number dtype", error=TypeError,
     )  # fmt: skip
-    return (shaped_array(x.shape, dtype, all(a.weak_type for a in (low, x, high))),)
+    shape = x.shape or low.shape or high.shape  # a scalar is repeated, as one that is not mapped
+    _check_bounds(low, x, high, shape)
+    return (shaped_array(shape, dtype, all(a.weak_type for a in (low, x, high))),)
 
 
 def agreeing(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> np.dtype[Any]:
     """Return the dtype that all have; the bounds must be scalars or of the shape of x."""
-    dtype = table.common_dtype("clamp", (low, x, high))
+    _check_bounds(low, x, high, x.shape)
+    return table.common_dtype("clamp", (low, x, high))
+
+
+def _check_bounds(
+    low: ShapedArray, x: ShapedArray, high: ShapedArray, shape: tuple[Any, ...]
+) -> None:
     for name, bound in (("min", low), ("max", high)):
-        if bound.shape not in ((), x.shape):
+        if bound.shape not in ((), shape):
             raise TypeError(message(
                 "clamp", f"{name} must be a scalar or have the shape of x.",
                 got=f"{name}: {bound.str_long()}, x: {x.str_long()}",
             ))  # fmt: skip
-    return dtype
 
 
 def _clamp_numpy(low: Any, x: Any, high: Any) -> Any:
@@ -157,7 +164,9 @@ def _limit(x: Any, low: Any, high: Any) -> Any:
 
 
 def _clamp_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    return b.op("stablehlo.clamp", operands, avals_in, avals_out)
+    (low, x, high), (low_aval, x_aval, high_aval), (out,) = operands, avals_in, avals_out
+    return b.op("stablehlo.clamp", [low, b.broadcast(x, x_aval, out.shape), high],
+                [low_aval, out, high_aval], avals_out)  # fmt: skip
 
 
 def _clamp_jvp(primals: Any, tangents: Any) -> Any:
@@ -183,21 +192,6 @@ def _is_result(i: int, low: Any, x: Any, high: Any) -> Any:
     return bind("lt", high, x)
 
 
-def _clamp_batch(axis: BatchAxis, operands: Any, dims: Any) -> Any:
-    low, x, high = operands
-    x_front = axis.to_front(x, dims[1])
-    bounds = []
-    for bound, d in ((low, dims[0]), (high, dims[2])):
-        if d is not xprim.not_mapped or bound.aval.ndim:
-            scalars = bound.aval.ndim == (d is not xprim.not_mapped)
-            bound = axis.to_front(bound, d)
-            if scalars:  # one bound for each example: repeated over the example's elements
-                bound = bind("broadcast_in_dim", bound, shape=x_front.aval.shape,
-                             broadcast_dimensions=(0,))  # fmt: skip
-        bounds.append(bound)
-    return clamp_p.bind(bounds[0], x_front, bounds[1]), (0,)
-
-
 clamp_p = Primitive(
     "clamp",
     shape=_clamp_shape,
@@ -205,8 +199,7 @@ clamp_p = Primitive(
     stablehlo=_clamp_stablehlo,
     jvp=_clamp_jvp,
     transpose=xprim.undefined("it is not linear"),
-    batch=_clamp_batch,
-    sharding=xprim.dimension_names.alike,
+    batch=xprim.ELEMENTWISE,
 )
 
 

@@ -469,7 +469,9 @@ def _limited() -> list[Sample]:
     x = np.array([-2.0, -0.5, 0.25, 1.75])
     samples += [Sample([np.array(-1.0), x, np.array(1.0)]), Sample([x - 1, x, np.array(1.0)]),
                 Sample([np.array(0.0), np.array(0.5), np.array(1.0)]),
-                Sample([np.array(0.0), x[:0], np.array(1.0)])]  # fmt: skip
+                Sample([np.array(0.0), x[:0], np.array(1.0)]),
+                Sample([x, np.array(0.5), np.array(1.0)], note="repeated"),
+                Sample([np.array(-0.5), np.array(0.5), x], note="repeated")]  # fmt: skip
     return samples
 
 
