@@ -130,8 +130,8 @@ def test_every_part_of_a_kind_is_asked_for():
 
 
 def test_every_primitive_with_rules_about_programs_says_where_its_programs_are():
-    # `sums_later` is of a transpose that runs programs, which may be parts of a param
-    parts = kinds["programs"].parts.keys() - {"sums_later"}
+    # these two are of derivative rules, which may run what a param holds beside programs
+    parts = kinds["programs"].parts.keys() - {"linearize", "sums_later"}
     for primitive in OURS:
         if not parts.isdisjoint(primitive.rules):
             assert "programs" in primitive.rules, primitive
@@ -143,6 +143,19 @@ def test_the_required_kinds_are_the_six_of_the_core():
     required = [k.name for k in kinds.values() if k.required]
     assert required == ["shape", "numpy", "stablehlo", "jvp", "transpose", "batch"]
     assert all(kind.signature and kind.doc and kind.consumer for kind in kinds.values())
+
+
+def test_the_table_of_kinds_in_the_decision_is_that_of_the_registry():
+    page = (ROOT / "docs" / "decisions" / "0031-fourteen-kinds-of-rules.md").read_text()
+    table = page.partition("| kind | of | parts |")[2].partition("\n\n")[0]
+    rows = {}
+    for line in table.splitlines()[2:]:
+        names, _, parts = line.strip("|").split("|")
+        found = set(re.findall(r"`(\w+)`", parts))
+        rows |= {name: found for name in re.findall(r"`(\w+)`", names)}
+    rows["programs"].discard("effects")  # which follows, and is a kind of its own
+    own = {name: set(kind.parts) for name, kind in kinds.items() if name != "series"}
+    assert rows == own and len(own) == 14
 
 
 def test_the_matrix_prints_a_line_for_each_primitive_and_a_column_for_each_kind(capsys):

@@ -143,12 +143,6 @@ declare_kind(
     doc="the forward derivative",
 )
 declare_kind(
-    "linearize",
-    signature="(handle, primals, tangents, **params) -> (primals_out, tangents_out)",
-    consumer="xad",
-    doc="the forward derivative of a call-like primitive, split into a primal and a linear part",
-)
-declare_kind(
     "transpose",
     signature="(cotangents, *operands, **params) -> cotangents   (call-like: a handle first)",
     consumer="xad",
@@ -167,6 +161,8 @@ declare_kind(
     signature="xprim.calls.Programs",
     consumer="xprim, xad, xjit",
     parts={
+        "linearize": "(handle, primals, tangents, **params) -> (primals_out, tangents_out): the "
+        "forward derivative, split into a primal and a linear part",
         "dce": "(used outputs, equation) -> equation: what is left when some results are unused",
         "checked": "(handle, state, operands, **params) -> (state, results): the call with the "
         "checks of checkify, whose state says what failed first",
@@ -244,17 +240,15 @@ declare_kind(
     doc="what checkify looks at: divisors that are zero, indices out of bounds",
 )
 declare_kind(
-    "draws",
-    signature="True",
+    "randomness",
+    signature="draws=True, or keys=...",
     consumer="xprim, xbatch",
-    doc="the result is drawn from the random key whose words are the first operand",
-)
-declare_kind(
-    "keys",
-    signature="'split', 'clone' or 'words'",
-    consumer="xprim",
-    doc="what the result is to the random key that is the operand: keys made by a use of it, a "
-    "copy that counts as unused, or the words of that key",
+    parts={
+        "draws": "True: the result is drawn from the random key whose words are the first operand",
+        "keys": "'split', 'clone' or 'words': the result is keys made by a use of the random key "
+        "that is the operand, a copy of it that counts as unused, or its words",
+    },
+    doc="what the result is to the random key among the operands",
 )
 declare_kind(
     "print",
