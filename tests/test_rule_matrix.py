@@ -152,7 +152,7 @@ def test_the_table_of_kinds_in_the_decision_is_that_of_the_registry():
     for line in table.splitlines()[2:]:
         names, _, parts = line.strip("|").split("|")
         found = set(re.findall(r"`(\w+)`", parts))
-        rows |= {name: found for name in re.findall(r"`(\w+)`", names)}
+        rows |= dict.fromkeys(re.findall(r"`(\w+)`", names), found)
     rows["programs"].discard("effects")  # which follows, and is a kind of its own
     own = {name: set(kind.parts) for name, kind in kinds.items() if name != "series"}
     assert rows == own and len(own) == 14
