@@ -64,7 +64,7 @@ _type_sharding = operator.attrgetter("aval.type_sharding")
 Env = dict[Any, Any]
 
 
-class Cotangents(dict[Var, Any]):
+class Cotangents(dict[Any, Any]):
     """The cotangents of variables in a backward pass, as far as they are not zero.
 
     Attributes:
@@ -74,7 +74,7 @@ class Cotangents(dict[Var, Any]):
     __slots__ = ("zeros",)
 
     def __init__(self) -> None:
-        self.zeros: set[Var] = set()
+        self.zeros: set[Any] = set()
 
 
 _NO_MESHES: Mapping[Any, tuple[Any, ...]] = MappingProxyType({})
@@ -548,7 +548,8 @@ def _backward_kernel(
 
     def backward(*values: Any) -> list[Any]:
         env = dict(zip(linear.constvars, values[:count], strict=True))
-        cts = dict(zip(given, values[count:], strict=True))
+        cts = Cotangents()
+        cts.update(zip(given, values[count:], strict=True))
         _run_backwards(linear.eqns, env, cts)
         numbers.extend([k for k, v in enumerate(linear.invars) if v in cts])
         return [_sum_as(linear.invars[k].aval, cts[linear.invars[k]]) for k in numbers]
