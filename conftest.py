@@ -31,6 +31,7 @@ OUTSIDE_VARIABLES = {
     # The oracle computes the same without LLVM's optimisations, and compiles in half of the time.
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "MPLBACKEND": "Agg",
+    "PYTHONFAULTHANDLER": "1",  # a process that dies by a signal says where
 }
 
 

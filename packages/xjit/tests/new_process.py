@@ -18,6 +18,6 @@ def run_in_new_process(program, seconds=120, **environment):
         env=variables | _SETTINGS | environment,
         capture_output=True, text=True, timeout=seconds, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr[-3000:]}"
     assert done.stderr == ""
     return done.stdout.strip()

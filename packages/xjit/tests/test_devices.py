@@ -22,7 +22,9 @@ def run_in_new_process(program, **environment):
         [sys.executable, "-c", textwrap.dedent(program)],
         env=variables | environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    return done.stdout.strip() if done.returncode == 0 else done.stderr
+    if done.returncode:
+        return f"exit code {done.returncode}\n{done.stderr}"
+    return done.stdout.strip()
 
 
 def count_in_new_process(**environment):
