@@ -365,6 +365,23 @@ def test_a_queue_does_all_its_work_in_turn_and_its_thread_ends():
     assert len(done) == 100
 
 
+def test_the_end_of_a_queue_waits_for_a_thread_that_has_no_work_left():
+    done = threading.Event()
+
+    class Slow(background.InTurn):
+        def _run(self):
+            super()._run()
+            done.set()
+            time.sleep(0.3)
+
+    queue = Slow("slow")
+    queue.add(lambda: None)
+    assert done.wait(60)
+    [thread] = [t for t in threading.enumerate() if t.name == "slow"]
+    queue._end()
+    assert not thread.is_alive()
+
+
 def test_work_is_done_once_whoever_comes_first():
     begun, go_on, done = threading.Event(), threading.Event(), []
 

@@ -159,6 +159,7 @@ class InTurn:
         self._name = name
         self._work: deque[Callable[[], None]] = deque()
         self._thread: threading.Thread | None = None
+        self._last: threading.Thread | None = None  # which has no work left, and may not have ended
         self._lock = forkable_rlock()
         self._is_over = False
 
@@ -188,7 +189,7 @@ class InTurn:
         while True:
             with self._lock:
                 if not self._work:
-                    self._thread = None
+                    self._thread, self._last = None, self._thread
                     return
                 work = self._work.popleft()
             work()
@@ -199,12 +200,15 @@ class InTurn:
         with self._lock:
             self._is_over = True
             self._work.clear()
-        self.wait()
+            threads = self._thread, self._last
+        for thread in threads:
+            if thread is not None and thread is not threading.current_thread():
+                thread.join()
 
     def _forget(self) -> None:
         """Have no thread in a forked process, where it is not."""
         self._work.clear()
-        self._thread = None
+        self._thread = self._last = None
 
     def end_at_exit(self) -> InTurn:
         """Return this, which ends before the interpreter does, and is empty after a fork."""
