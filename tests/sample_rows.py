@@ -76,6 +76,9 @@ DERIVATIVES: dict[str, list[Sample]] = {
         Sample([np.asarray(x)], smooth=False, note="its call says the derivative")
         for x in (np.float32(1), _floats(2, 3), _floats(0))
     ],
+    "structured_residual": [
+        Sample([np.asarray(x)]) for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
+    ],
     "discrete_parameter": [
         Sample(
             [np.asarray(x)],

@@ -166,3 +166,17 @@ def test_flags_of_a_dictionary_need_its_keys():
     xstack.vjp(lambda d: d["a"] * 2.0, {"a": X}, saveable_args=({"a": False},))
     with pytest.raises(ValueError, match="saveable_args: it has other children"):
         xstack.vjp(lambda d: d["a"] * 2.0, {"a": X}, saveable_args=({"b": False},))
+
+
+@pytest.mark.parametrize("value", [X, np.float32(0.5)], ids=["array", "scalar"])
+def test_arguments_are_saved_alike_when_a_derivative_runs_often(value):
+    """From some use on, rules of small arrays are kernels, which have elements without arrays."""
+    f = lambda x, y: xstack.numpy.sin(x) * y  # noqa: E731 - one function for all runs
+    x, y = xstack.numpy.asarray(value), xstack.numpy.asarray(2 * value)
+    shown = set()
+    for _ in range(40):
+        _, pull_back = xstack.vjp(f, x, y, saveable_args=(True, False))
+        shown.add((repr(pull_back.args_res), len(pull_back.opaque_residuals)))
+        pull_back.args_res[1] = y
+        np.testing.assert_allclose(pull_back(x)[0], x * np.cos(x) * y, rtol=1e-6)  # 3 roundings
+    assert shown == {("[NotNeeded(), NotSaveable()]", 2)}

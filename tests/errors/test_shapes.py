@@ -261,7 +261,7 @@ def stack():
 @refused(
     ShapeError,
     """
-    reshape: the shape (2, 2) has 4 elements, the array has 3.
+    reshape: cannot reshape array of size 3 into shape (2, 2), of size 4.
       got       float32[3]
       expected  a shape of 3 elements; -1 is the size that is left over
     """,
@@ -274,7 +274,7 @@ def reshape():
 @refused(
     ShapeError,
     """
-    reshape: 3 elements do not divide into the shape (2, -1).
+    reshape: cannot reshape array of size 3 into shape (2, -1).
       got       float32[3]
       expected  a multiple of 2 elements
     """,

@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import xtree
 from xad import custom_rules
-from xad._linear_call import linear_call
+from xad._linear_call import linear_call_with_entries
 from xad._vjp import vjp
 from xad.custom_rules import FunctionWithRules, SymbolicZero, custom_jvp, custom_vjp
 from xad.tangents import float0_zeros, instantiate, is_differentiable
@@ -221,7 +221,8 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
             result, pull_back = vjp(of_active, *[values[i] for i in active])
             outs, out_tree = xtree.flatten(result)
             differs = [is_differentiable(x.aval) for x in outs]
-            pushed = iter(linear_call(push, pull, (primals, pull_back), dots))
+            entries = xtree.map(lambda k: k + len(values), pull_back.residual_numbers())
+            pushed = iter(linear_call_with_entries(push, pull, (primals, pull_back), dots, entries))
             return result, xtree.unflatten(out_tree, [
                 next(pushed) if a else float0_zeros(x.shape)
                 for x, a in zip(outs, differs, strict=True)

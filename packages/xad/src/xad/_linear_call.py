@@ -50,6 +50,14 @@ def linear_call(
       >>> float(grad(divide)(6.0, 2.0))
       0.5
     """
+    return linear_call_with_entries(fun, fun_transpose, residual_args, linear_args, [])
+
+
+def linear_call_with_entries(
+    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: PyTree,
+    linear_args: PyTree, entries: Sequence[PyTree],
+) -> PyTree:  # fmt: skip
+    """Do what `linear_call` does; `entries` are trees of numbers of residuals to be shown."""
     check_function(fun, "linear_call")
     check_function(fun_transpose, "linear_call")
     residuals, trees = flat_arrays(residual_args, "linear_call", "the residual argument")
@@ -69,11 +77,16 @@ def linear_call(
         ahead,
     )
     transpose, captured_by_transpose = _first_or_later(fun_transpose, made)
+    options = {}
+    if entries:
+        numbers, entry_tree = xtree.flatten(list(entries))
+        ahead_of = len(captured) + len(captured_by_transpose)
+        options["structured"] = entry_tree, tuple([ahead_of + k for k in numbers])
     outs = linear_call_p.bind(
         *captured, *captured_by_transpose, *residuals, *linear,
         call=_skipping(call, len(captured), [x.aval for x in captured_by_transpose], before=False),
         transpose=transpose,
-        num_residuals=len(captured) + len(captured_by_transpose) + len(residuals),
+        num_residuals=len(captured) + len(captured_by_transpose) + len(residuals), **options,
     )  # fmt: skip
     return xtree.unflatten(out_tree, outs)
 
@@ -209,8 +222,10 @@ def _derivative(
     return outs, dots
 
 
-def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJaxpr,
-               transpose: ClosedJaxpr | _Later, num_residuals: int) -> Any:  # fmt: skip
+def _transpose(
+    handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJaxpr,
+    transpose: ClosedJaxpr | _Later, num_residuals: int, **_entries: Any,
+) -> Any:  # fmt: skip
     residuals, linear = operands[:num_residuals], operands[num_residuals:]
     results = linear_call_p.bind(
         *residuals, *[handle.instantiate(ct) for ct in cts],
@@ -223,7 +238,7 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJa
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr,
-           transpose: ClosedJaxpr | _Later, num_residuals: int) -> Any:  # fmt: skip
+           transpose: ClosedJaxpr | _Later, num_residuals: int, **entries: Any) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims[:num_residuals]]
     fronts = [axis.to_front(x, d) if d is not not_mapped or i >= num_residuals else x
               for i, (x, d) in enumerate(zip(operands, dims, strict=True))]  # fmt: skip
@@ -238,6 +253,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr,
         call=axis.batch_jaxpr(call, [*mapped, *[True] * num_linear], True)[0],
         transpose=_Later(batched) if isinstance(transpose, _Later) else batched()[0],
         num_residuals=num_residuals,
+        **entries,
     )
     return outs, (0,) * len(outs)
 

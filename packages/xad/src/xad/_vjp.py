@@ -7,7 +7,6 @@ from typing import (
     Any,
     ClassVar,
     Literal as typing_Literal,
-    NoReturn,
     ParamSpec,
     Self,
     TypeVar,
@@ -28,6 +27,7 @@ from xad.arguments import (
     split_tangents_and_refs,
     write_tangents,
 )
+from xad.derivative_kernels import KernelEquation
 from xad.pull_backs import (
     DontWant,
     NotNeeded,
@@ -39,6 +39,7 @@ from xad.pull_backs import (
     placed,
     restored,
 )
+from xad.structured_residuals import literals_shown, residual_entries
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -51,6 +52,7 @@ from xprim import (
     Array,
     ClosedJaxpr,
     ConcreteArray,
+    Equation,
     Jaxpr,
     Linear,
     Literal,
@@ -164,21 +166,22 @@ class _LinearFunction:
 
     def __init__(
         self, program: LinearProgram, signature: Signature, form: _Form | None = None,
-        held: Sequence[int | None] = (),
+        held: Sequence[tuple[int, ...]] = (),
     ) -> None:  # fmt: skip
         self._program = program
         self._signature = signature
         self._form = form  # that of the program, when this is no tape, but of plain equations
-        self._held = held  # the id of each primal that is a residual of a tape
+        self._held = held  # the identities of each primal that is a residual of a tape
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
         """Return the residuals, and the rest."""
         if self._form is None:
             program = self._program
             jaxpr, residuals = _with_scalars_as_constants(program.closed())
-            last = {held: i for i, held in enumerate(self._held) if held is not None}
-            numbers = tuple([last.get(id(x), -1) for x in residuals])
-            same_as = [i if held is None else last[held] for i, held in enumerate(self._held)]
+            last = {key: i for i, held in enumerate(self._held) for key in held}
+            numbers = tuple([max([last.get(key, -1) for key in _identities(x)]) for x in residuals])
+            same_as = [max([last[key] for key in held], default=i)
+                       for i, held in enumerate(self._held)]  # fmt: skip
             self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature,
                                numbers, same_as, program.meshes)  # fmt: skip
             self._program = _program_of(self._form, residuals)
@@ -205,6 +208,34 @@ class _LinearFunction:
         return f"<{type(self).__name__} of {signature.operation}: ({ins}) -> ({outs})>"
 
 
+def _are_equal(x: Any, y: Any) -> bool:
+    if x is y:
+        return True
+    arrays = as_array(x), as_array(y)
+    return all(type(a) is ConcreteArray for a in arrays) and bool(
+        (arrays[0].to_host() == arrays[1].to_host()).all()
+    )
+
+
+def _held_by(program: LinearProgram, leaves: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Return the identities of each primal that is a residual; none for another."""
+    found = {key for x in program.residuals for key in _identities(x)}
+    for eqn in program.jaxpr.eqns:
+        if type(eqn) is KernelEquation:
+            found.update([key for x in eqn.residuals for key in _identities(x)])
+        else:
+            found.update([key for x in eqn.inputs if type(x) is Literal
+                          for key in _identities(x.value)])  # fmt: skip
+    return [tuple([key for key in _identities(x) if key in found]) for x in leaves]
+
+
+def _identities(x: Any) -> tuple[int, ...]:
+    """Return the id of an array, and that of its elements, which a kernel has without the array."""
+    if type(x) is not ConcreteArray or x.host is None:
+        return (id(x),)
+    return id(x), id(x.host)
+
+
 def _program_of(form: _Form, residuals: Sequence[Any]) -> LinearProgram:
     return LinearProgram(form.jaxpr, residuals, form.nonzero_in, form.nonzero_out, form.meshes)
 
@@ -214,15 +245,17 @@ def _with_scalars_as_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     variable_by_id: dict[int, Var] = {}
     residuals = list(closed.consts)
 
-    def constant(x: Any) -> Any:
-        if type(x) is not Literal or not is_differentiable(x.aval):
+    def constant(x: Any, eqn: Equation) -> Any:
+        if type(x) is not Literal:
+            return x
+        if not is_differentiable(x.aval) and not any(x is shown for shown in literals_shown(eqn)):
             return x
         if id(x) not in variable_by_id:
             variable_by_id[id(x)] = Var(x.aval)
             residuals.append(x.value)
         return variable_by_id[id(x)]
 
-    eqns = [eqn.replace(inputs=[constant(x) for x in eqn.inputs]) for eqn in closed.eqns]
+    eqns = [eqn.replace(inputs=[constant(x, eqn) for x in eqn.inputs]) for eqn in closed.eqns]
     constvars = [*closed.jaxpr.constvars, *variable_by_id.values()]
     return closed.jaxpr.replace(constvars=constvars, eqns=eqns), residuals
 
@@ -276,35 +309,90 @@ class PullBack(_LinearFunction):
     """From a cotangent of the result to a tuple of cotangents of the primals.
 
     What it saves of the forward pass can be looked at and edited: `args_res` holds the arguments
-    that the backward pass needs as they were, `opaque_residuals` what was computed of them.
+    that the backward pass needs as they were, `structured_residuals` what rules say to show of
+    their residuals, `opaque_residuals` what else was computed.
     """
 
     __slots__ = ("_edited",)
-    _edited: tuple[Any, list[Any]]
+    _edited: dict[str, Any]
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
         """Return the residuals, and the rest."""
         residuals, form = super().tree_flatten()
         if not hasattr(self, "_edited"):
             return residuals, form
-        arguments, others = self._edited
-        values, rest = flatten_saved(arguments, len(form.signature.in_avals)), iter(others)
-        if len(others) != form.numbers.count(-1):
+        edited = self._edited
+        values = flatten_saved(edited["args_res"], len(form.signature.in_avals))
+        shown = self._shown_values(form)
+        rest = iter(edited["opaque_residuals"])
+        opaque = [n < 0 and i not in shown for i, n in enumerate(form.numbers)]
+        if len(edited["opaque_residuals"]) != sum(opaque):
             raise ValueError(message(
-                "vjp: opaque_residuals", "their number is fixed.", got=f"{len(others)}",
-                expected=f"{form.numbers.count(-1)}",
+                "vjp: opaque_residuals", "their number is fixed.",
+                got=f"{len(edited['opaque_residuals'])}", expected=f"{sum(opaque)}",
             ))  # fmt: skip
-        return tuple([next(rest) if n < 0 else values[n] for n in form.numbers]), form
+        return tuple([
+            shown[i] if i in shown else next(rest) if is_opaque else values[n]
+            for i, (n, is_opaque) in enumerate(zip(form.numbers, opaque, strict=True))
+        ]), form  # fmt: skip
 
-    def _save(self) -> tuple[Any, list[Any]]:
-        """Return `args_res` and `opaque_residuals`, which are the state from now on."""
+    def _shown_values(self, form: _Form) -> dict[int, Any]:
+        """Return the structured residuals by number, as they are after they were edited.
+
+        Raises:
+          ValueError: they have another structure; or a number that is a constant of a compiled
+            call is another one.
+        """
+        values = self._edited["structured_residuals"]
+        expected, tree = xtree.flatten(residual_entries(form.jaxpr))
+        found, given = xtree.flatten(values)
+        if given != tree:
+            raise ValueError(message(
+                "vjp: structured_residuals", "their structure is fixed.", got=f"{given}",
+                expected=f"{tree}",
+            ))  # fmt: skip
+        for atom, value in zip(expected, found, strict=True):
+            if type(atom) is Literal and not _are_equal(value, atom.value):
+                raise ValueError(message(
+                    "vjp: structured_residuals", "a constant of a call cannot be edited.",
+                    got=described(value), expected=f"{atom.value}",
+                ))  # fmt: skip
+        pairs = zip(self._numbers_of(expected, form), found, strict=True)
+        return {number: as_array(value) for number, value in pairs if number >= 0}
+
+    @staticmethod
+    def _numbers_of(atoms: Sequence[Any], form: _Form) -> list[int]:
+        """Return which residual each variable is; -1 for a literal."""
+        number = {v: i for i, v in enumerate(form.jaxpr.constvars)}
+        return [-1 if type(x) is Literal else number[x] for x in atoms]
+
+    def residual_numbers(self) -> list[Any]:
+        """Return trees like `structured_residuals` of the numbers of the leaves of this."""
+        _, form = super().tree_flatten()
+        atoms, tree = xtree.flatten(residual_entries(form.jaxpr))
+        entries: list[Any] = xtree.unflatten(tree, self._numbers_of(atoms, form))
+        return entries
+
+    def _save(self) -> dict[str, Any]:
+        """Return what can be edited, which is the state from now on."""
         if not hasattr(self, "_edited"):
             residuals, form = super().tree_flatten()
             pairs = list(zip(residuals, form.numbers, strict=True))
             value_by_number = {n: x for x, n in pairs if n >= 0}
             leaves = [value_by_number.get(i, NotNeeded()) for i in form.same_as]
-            arguments = list(mirrored(form.signature.in_tree, leaves))
-            self._edited = arguments, [x for x, n in pairs if n < 0]
+            by_variable = dict(zip(form.jaxpr.constvars, residuals, strict=True))
+            entries = residual_entries(form.jaxpr)
+            shown = {x for x in xtree.leaves(entries) if type(x) is Var}
+            self._edited = {
+                "args_res": list(mirrored(form.signature.in_tree, leaves)),
+                "opaque_residuals": [
+                    x for v, (x, n) in zip(form.jaxpr.constvars, pairs, strict=True)
+                    if n < 0 and v not in shown
+                ],
+                "structured_residuals": xtree.map(
+                    lambda x: x.value if type(x) is Literal else by_variable[x], entries
+                ),
+            }  # fmt: skip
         return self._edited
 
     @property
@@ -315,16 +403,17 @@ class PullBack(_LinearFunction):
         and `saveable_args` left out: put it back before the call. A tuple stands for a node of
         the arguments that is not a list, dictionary or tuple. The list can be edited, or assigned.
         """
-        return self._save()[0]
+        return self._save()["args_res"]
 
     @args_res.setter
     def args_res(self, values: Any) -> None:
-        self._edited = values, self._save()[1]
+        self._edited = self._save() | {"args_res": values}
 
     @property
     def opaque_residuals(self) -> list[Any]:
         """What the forward pass computed for the backward pass: a list that can be edited."""
-        return self._save()[1]
+        found: list[Any] = self._save()["opaque_residuals"]
+        return found
 
     @opaque_residuals.setter
     def opaque_residuals(self, values: list[Any]) -> None:
@@ -332,27 +421,39 @@ class PullBack(_LinearFunction):
             raise TypeError(message(
                 "vjp: opaque_residuals", "it must be a list of arrays.", got=described(values)
             ))  # fmt: skip
-        self._edited = self._save()[0], list(values)
+        self._edited = self._save() | {"opaque_residuals": list(values)}
 
     @property
-    def structured_residuals(self) -> NoReturn:
-        """Raise: residuals of rules that are trees are among `opaque_residuals`."""
-        raise AttributeError(message(
-            "vjp", "residuals of rules are not listed by their trees.",
-            hint="opaque_residuals has the arrays of all of them",
-        ))  # fmt: skip
+    def structured_residuals(self) -> list[Any]:
+        """What rules say to show of their residuals: a list of trees that can be edited.
+
+        A rule of `custom_vjp` does so by `structured_residuals.structure_residuals`, an operation
+        with rules as methods by the fourth thing that its forward rule returns. The rules come in
+        the order in which they ran. Those inside a call of a program, of `jit` or `scan`, are in a
+        list of their own; those of a compiled `cond` in a `backward_logs.CondSum`. What a
+        checkpoint computes again is not listed.
+        """
+        found: list[Any] = self._save()["structured_residuals"]
+        return found
+
+    @structured_residuals.setter
+    def structured_residuals(self, values: list[Any]) -> None:
+        self._edited = self._save() | {"structured_residuals": values}
 
     def replace(self, **saved: Any) -> Self:
-        """Return this with other values of `args_res` or `opaque_residuals`.
+        """Return this with other values of what it saves.
+
+        Args:
+          **saved: any of `args_res`, `opaque_residuals` and `structured_residuals`.
 
         Raises:
           TypeError: for another name.
         """
-        unknown = sorted(saved.keys() - {"args_res", "opaque_residuals"})
+        unknown = sorted(saved.keys() - self._save().keys())
         if unknown:
             raise TypeError(message(
                 "vjp: replace", f"unknown attribute {unknown[0]!r}.",
-                expected="args_res, opaque_residuals",
+                expected="args_res, opaque_residuals, structured_residuals",
             ))  # fmt: skip
         residuals, form = self.tree_flatten()
         copied = self.tree_unflatten(form, residuals)
@@ -395,7 +496,22 @@ class PullBack(_LinearFunction):
         tree, avals = form.signature.in_tree, form.signature.in_avals
         pairs = zip(residuals, form.numbers, strict=True)
         complete = [x if n < 0 else restored(x, n, tree, avals) for x, n in pairs]
+        if edited:
+            self._check_shown(form)
         return _program_of(form, complete)
+
+    def _check_shown(self, form: _Form) -> None:
+        """Raise ValueError for a structured residual that was edited to another type."""
+        values, tree = xtree.flatten(self._edited["structured_residuals"])
+        atoms = xtree.leaves(residual_entries(form.jaxpr))
+        for i, (atom, value) in enumerate(zip(atoms, values, strict=True)):
+            expected, given = atom.aval, typeof(value)
+            if (given.shape, given.dtype) != (expected.shape, expected.dtype):
+                raise ValueError(message(
+                    "vjp: structured_residuals",
+                    f"the value at {path_of(tree, i)} is of another type than it was.",
+                    got=described(value), expected=expected.strong().str_long(),
+                ))  # fmt: skip
 
     @boundary
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
@@ -748,8 +864,7 @@ def _with_derivative(
         flags = flags_of(in_nzs, in_tree, f"{operation}: in_nzs")
         active = [a and b for a, b in zip(active, flags, strict=True)]
     outs, program = linearize_flat(flat, leaves, active)
-    residual_ids = set(map(id, program.residuals))
-    held = [id(x) if id(x) in residual_ids else None for x in leaves]
+    held = _held_by(program, leaves)
     references = () if flat.references is None else tuple(flat.references.refs)
     outs = flat.results_of(outs)
     out_avals = [x.aval for x in outs]

@@ -782,6 +782,8 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
                     return call.accumulated(add, perturbed)
                 return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
+            if tree.num_leaves == len(types):  # none is a reference
+                vars(run_bwd)["residual_tree"] = tree
             return run_bwd
 
         outs = custom_vjp_call_p.bind(

@@ -126,8 +126,14 @@ class _BatchedCall:
 
 
 def _display_as(rule: Any, derived: Any) -> Any:
-    """Return a derived rule under the name of the user's, which errors show."""
+    """Return a derived rule under the name of the user's, which errors show.
+
+    A backward rule may say what its residuals are: the attribute `residual_tree`, a structure of
+    as many leaves. Rules that are derived of it have the same residuals.
+    """
     derived.__name__ = _name_of(rule)
+    if (tree := getattr(rule, "residual_tree", None)) is not None:
+        derived.residual_tree = tree
     return derived
 
 
@@ -269,7 +275,7 @@ def _without_leading(fun: FlatFunction, count: int) -> FlatFunction:
 
 
 def _with_leading(bwd: Any, zeros: Sequence[Zero]) -> Any:
-    return lambda residuals, cts: (*zeros, *bwd(residuals, cts))
+    return _display_as(bwd, lambda residuals, cts: (*zeros, *bwd(residuals, cts)))
 
 
 def _linearize_vjp(handle: LinearizeHandle, primals: Any, tangents: Any, *, fwd: Any, bwd: Any,
@@ -380,7 +386,9 @@ def _check_vjp(
 
     def backward(perturbed: Sequence[bool]) -> Any:
         own = _bwd_after(bwd, perturbed[count:])
-        return lambda residuals, cts: [*_no_tangents(handle), *own(residuals, cts[count:])]
+        return _display_as(
+            own, lambda residuals, cts: [*_no_tangents(handle), *own(residuals, cts[count:])]
+        )
 
     results = custom_vjp_call_p.bind(
         *before, *operands, call=program, fwd=forward, bwd=BackwardRule(backward, _name_of(bwd)),

@@ -141,7 +141,8 @@ def static_shape(shape: Any, operation: str, aval: Any) -> tuple[int, ...]:
     if math.prod(sizes) != aval.size or (sizes and min(sizes) < 0):
         raise ShapeError(message(
             operation,
-            f"the shape {tuple(sizes)} has {math.prod(sizes)} elements, the array has {aval.size}.",
+            f"cannot reshape array of size {aval.size} into shape {tuple(sizes)}, "
+            f"of size {math.prod(sizes)}.",
             got=aval.str_long(),
             expected=f"a shape of {aval.size} elements; -1 is the size that is left over",
         ))  # fmt: skip
@@ -160,7 +161,7 @@ def _size_left(sizes: list[int], operation: str, aval: Any) -> int:
         return 0
     if rest <= 0 or aval.size % rest:
         raise ShapeError(message(
-            operation, f"{aval.size} elements do not divide into the shape {tuple(sizes)}.",
+            operation, f"cannot reshape array of size {aval.size} into shape {tuple(sizes)}.",
             got=aval.str_long(), expected=f"a multiple of {rest} elements",
         ))  # fmt: skip
     left: int = aval.size // rest

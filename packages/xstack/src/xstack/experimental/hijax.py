@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 import xtree
 from xad import SymbolicZero, backward_logs, custom_derivative, jvp, linearize, vjp
 from xad.backward_logs import GradAccum, NullAccum, RefAccum, ValAccum, accumulator
+from xad.structured_residuals import structure_residuals
 from xbatch import register_vmappable
 from xnp import broadcast_to, expand_dims, moveaxis
 from xprim import AbstractValue, ShapedArray, Zero, state, typeof
@@ -412,7 +413,7 @@ class HiPrim:
         else:
             nzs_in = self._ins.flags([True] * len(primals))
             out, residuals, *rest = self.lin(nzs_in, *values)
-            out_dot = self.linearized(residuals, *_structure_residuals(rest), *dots)
+            out_dot = self.linearized(residuals, *_structured_residuals(rest), *dots)
         of_leaves = self._outs.tangent_leaves(self._outs.tree.flatten_up_to(out_dot))
         return self._leaves_of(out), tuple(map(instantiate_zeros, of_leaves))
 
@@ -423,7 +424,8 @@ class HiPrim:
         out, residuals, *rest = self.vjp_fwd(nzs_in, *operands)
         is_nonzero = xtree.broadcast_prefix(rest[0] if rest else True, self.out_aval)
         saved = _Saved(is_perturbed, tuple(xtree.leaves(nzs_in)), tuple(is_nonzero))
-        return self._leaves_of(out), (residuals, _structure_residuals(rest), saved)
+        shown = tuple(map(structure_residuals, _structured_residuals(rest)))
+        return self._leaves_of(out), (residuals, shown, saved)
 
     def _run_backward(self, stored: Any, cotangents: Any) -> Any:
         residuals, structured, saved = stored
@@ -444,7 +446,8 @@ class HiPrim:
         else:
             accums = list(map(accumulator, self._ins.avals, saved.is_needed))
             accumulators = xtree.unflatten(self._ins.tree, accums)
-            backward_logs.log(self.vjp_bwd(residuals, *structured, outgrad, *accumulators))
+            shown = [each.tree for each in structured]
+            backward_logs.log(self.vjp_bwd(residuals, *shown, outgrad, *accumulators))
             cts = self._ins.tangent_leaves([accum.freeze() for accum in accums])
         return tuple([
             ct if is_perturbed and not isinstance(ct, Zero) else None
@@ -534,7 +537,7 @@ class HiPrim:
                 ))  # fmt: skip
 
 
-def _structure_residuals(rest: Sequence[Any]) -> tuple[Any, ...]:
+def _structured_residuals(rest: Sequence[Any]) -> tuple[Any, ...]:
     """Return the structured residuals as arguments: none, or one."""
     return () if len(rest) < 2 or rest[1] is None else (rest[1],)
 
