@@ -209,12 +209,13 @@ class _LinearFunction:
 
 
 def _are_equal(x: Any, y: Any) -> bool:
+    """Return whether a value is one that is known, or an array of equal elements."""
     if x is y:
         return True
-    arrays = as_array(x), as_array(y)
-    return all(type(a) is ConcreteArray for a in arrays) and bool(
-        (arrays[0].to_host() == arrays[1].to_host()).all()
-    )
+    mine, other = as_array(x), as_array(y)
+    if type(mine) is not ConcreteArray or type(other) is not ConcreteArray:
+        return False
+    return bool((mine.to_host() == other.to_host()).all())
 
 
 def _held_by(program: LinearProgram, leaves: Sequence[Any]) -> list[tuple[int, ...]]:
