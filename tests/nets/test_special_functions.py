@@ -195,6 +195,74 @@ def test_the_size_of_the_net():
     assert slopes >= 60
 
 
+# --- orders that a program knows ----------------------------------------------------------------
+
+# A number as order is a constant of the program: whole ones have a formula of their own to s = 19.
+KNOWN_ORDERS = [*range(1, 21), 1.5, 60]
+KNOWN_CELLS = list(itertools.product(["zeta", "polygamma"], KNOWN_ORDERS, ["float32", "float64"]))
+
+
+def _of_order(name: str, order: float, q: float) -> Any:
+    if name == "polygamma":
+        return references.mp.polygamma(int(order), q)
+    if q > 0:
+        return references.IN_DIGITS["zeta"](order, q)
+    n = int(order) - 1
+    return references.mp.polygamma(n, q) * (-1) ** (n + 1) / references.mp.factorial(n)
+
+
+@pytest.mark.parametrize(("name", "order", "dtype"), drawn(KNOWN_CELLS, 8))
+def test_a_known_order_gives_all_digits(name, order, dtype):
+    if name == "polygamma" and order == 1.5:
+        order = 0
+    function = staged(lambda x: getattr(lax, name)(x.dtype.type(order), x))
+    count = COUNT if IN_FULL else 12
+    rng = np.random.default_rng(int(order))
+    positive = np.concatenate([_spread(rng, -4, 4, count), rng.uniform(0, 12, count)])
+    negative = -np.concatenate([rng.uniform(0, 9, count), _spread(rng, -4, 2, count)])
+    x = np.concatenate([positive, negative if order != 1.5 else []]).astype(dtype).astype(float)
+    with references.mp.workdps(60):
+        exact = np.array([float(_of_order(name, order, references.mp.mpf(v))) for v in x])
+    with config.enable_x64(dtype == "float64"):
+        found = np.asarray(function(xnp.asarray(x.astype(dtype)))).astype(float)
+    if name == "zeta" and order == 1:
+        assert np.isposinf(found).all()
+        return
+    # where terms of different signs cancel, near zeros and at odd orders near -1/2, -3/2, ...
+    near = np.abs(x - np.round(x)) > 0.2 if (order + (name == "polygamma")) % 2 else x > np.inf
+    wrong = np.where((x < 0) & near, 0.0, errors(found, exact, dtype))
+    eps = np.finfo(float).eps
+    in_general = 8e-13 + 64 * eps * np.abs(np.log(np.abs(exact)))  # the exponent's rounding
+    bound = (
+        ACCURACY[name][1] if dtype == "float32" else np.where(2 <= order < 19, 2e-14, in_general)
+    )
+    bad = wrong > bound
+    assert not bad.any(), report(bad, [x], found, exact, wrong)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["zeta", "polygamma"])
+def test_a_known_order_has_the_limits(name, dtype):
+    x = np.unique(special_operands("lgamma", dtype)[0])
+    for order in (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, np.inf, np.nan):
+        function = staged(lambda v, s=order: getattr(lax, name)(v.dtype.type(s), v))
+        with config.enable_x64(dtype == "float64"):
+            found = np.asarray(function(xnp.asarray(x.astype(DTYPES[dtype])))).astype(float)
+        expected = references.LIMITS[name](np.full(x.shape, order), x)
+        wrong = errors(found, expected, dtype)
+        bad = (wrong > 8 if dtype != "float64" else wrong > 2e-11) & ~(
+            _cancels(name, [np.full(x.shape, order), x], found - expected, dtype))  # fmt: skip
+        assert not bad.any(), (order, report(bad, [x], found, expected, wrong))
+
+
+def test_derivatives_of_known_orders_hold_no_loop():
+    for function in (lambda x: lax.zeta(3.0, x), lambda x: lax.polygamma(1.0, x), lax.digamma):
+        for _ in range(4):
+            text = staged(lambda x, f=function: f(x)).lower(xnp.float32(0.5)).as_text()
+            assert "stablehlo.while" not in text
+            function = xad.grad(function)
+
+
 # --- derivatives --------------------------------------------------------------------------------
 
 # A function, its operands, the positions differentiated in, and the derivative.

@@ -381,8 +381,9 @@ DerivativeInX = Callable[..., Any]
 
 @primitive_maker
 def with_parameters(
-    name: str, formula: Formula, count: int, in_x: DerivativeInX, operation: str = ""
-) -> Primitive:
+    name: str, formula: Formula, count: int, in_x: DerivativeInX, operation: str = "",
+    stablehlo: Callable[..., list[str]] | None = None,
+) -> Primitive:  # fmt: skip
     """Define a function of some parameters and x.
 
     Its derivatives in the parameters are those of a primitive that `derivatives_of` defines.
@@ -394,6 +395,7 @@ def with_parameters(
       in_x: the derivative in x of a derivative of some orders: a function of the function from
         orders and operands to a derivative, of the orders, and of the operands.
       operation: what errors call the function; by default the name.
+      stablehlo: the rule, by default that of the formula.
     """
     numpy_formula = numpy_rule(formula)
 
@@ -402,8 +404,9 @@ def with_parameters(
         return outs, (_tangent(name, count, in_x, (0,) * count, primals, tangents, outs[0].aval),)
 
     primitive = _elementwise(
-        name, operation or name, lambda *xs: (numpy_formula(*xs),), stablehlo_rule(formula), jvp
-    )
+        name, operation or name, lambda *xs: (numpy_formula(*xs),),
+        stablehlo or stablehlo_rule(formula), jvp,
+    )  # fmt: skip
     return primitive
 
 

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs, formula_backends, table
-from xnp.primitives.formula_backends import DIGAMMA, LGAMMA, Precision, numpy_rule, stablehlo_rule
+from xnp.primitives.formula_backends import (
+    DIGAMMA,
+    LGAMMA,
+    NarrowPrecision,
+    Precision,
+    numpy_rule,
+    stablehlo_rule,
+)
 from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
 from xnp.primitives.lowering_text import known_scalar
 from xnp.primitives.table import FLOATING, add, binary, bind, mul, neg, scalar_like, select, sub
@@ -251,26 +258,96 @@ def digamma(m: Any, x: Any) -> Any:
     return m.where((x < 0.0) & (x == m.floor(x)), math.nan, value)
 
 
-def trigamma(m: Any, x: Any) -> Any:
-    """Return digamma'(x), which is polygamma(1, x), by DLMF 5.15.5 and 5.15.8; infinite at poles.
+# For a whole order s that a program knows, without loops and logarithms: some terms, and behind
+# them, of w = q + terms (DLMF 25.11.5, where nothing is subtracted for q > 0),
+#
+#     zeta(s, q) = sum_{k < terms} (q + k)^-s + w^(1 - s) (1 / (s - 1) + 1 / (2 w)
+#                  + sum_j B_2j / (2j)! s (s + 1) ... (s + 2j - 2) w^-2j),
+#
+# and for q < 0 the sum over all whole k, a polynomial of the cotangent (DLMF 4.22.3, derived):
+#
+#     zeta(s, q) = pi^s / (s - 1)! Q_(s-1)(cot(pi q)) - (-1)^s zeta(s, 1 - q),
+#     Q_0(c) = c,   Q_(n+1)(c) = (1 + c^2) Q_n'(c), with no coefficient below 0.
 
-    Nothing cancels: all terms are positive, and of the two of the reflection (DLMF 5.15.6) one is
-    more than six times the other.
+_KNOWN_ORDERS = range(2, 20)  # relative errors below 5e-15, against mpmath
+_OFFSETS = 0.02 * 1.25 ** np.arange(40.0)  # values of q up to 120, beyond which one term is enough
+
+
+def _expansion(s: int, count: int) -> list[float]:
+    """Return the coefficients of w^-2, w^-4, ..."""
+    return [b * math.prod(range(s, s + 2 * j - 1)) / math.factorial(2 * j)
+            for j, b in enumerate(_BERNOULLI[:count], 1)]  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def _terms_and_coefficients(s: int, eps: float) -> tuple[int, int]:
+    """Return how many terms and coefficients leave out less than eps / 8, in fewest operations.
+
+    What is left out is less than the next coefficient's part.
     """
-    reflected = x < 0.0
-    far, start = m.where(reflected, 1.0 - x, x), m.precision.stirling_start
-    total = 0.0 * x
-    for _ in range(int(start)):
-        below = far < start
-        total = m.where(below, total + 1.0 / (far * far), total)
-        far = m.where(below, far + 1.0, far)
-    inverse = 1.0 / far
-    series = _in_powers_of_inverse_square(m, far, _BERNOULLI) * (inverse * inverse)
-    value = total + inverse * (1.0 + 0.5 * inverse + series)
-    sine = m.sin(math.pi * (x - m.floor(x + 0.5)))
-    value = m.where(reflected, math.pi**2 / (sine * sine) - value, value)
-    value = m.where(x == math.inf, 0.0, value)
-    return m.where((x <= 0.0) & (x == m.floor(x)), math.inf, value)
+    coefficients = _expansion(s, len(_BERNOULLI))
+    terms = np.arange(1.0, 33.0)[:, None]
+    least = _OFFSETS**-s + (_OFFSETS + 1.0) ** (1 - s) / (s - 1)
+    found = []
+    for count in range(1, len(_BERNOULLI)):
+        part = abs(coefficients[count]) * (_OFFSETS + terms) ** (-1 - s - 2 * count) / least
+        enough = part.max(axis=1) < eps / 8
+        if enough.any():
+            n = 1 + int(np.argmax(enough))
+            found.append((n * (3 + s.bit_length()) + 2 * count, n, count))
+    return min(found)[1:]
+
+
+def _cotangent_polynomial(s: int) -> list[float]:
+    """Return pi^s / (s - 1)! Q_(s-1): every second coefficient, that of c^s first."""
+    q = [0, 1]
+    for _ in range(s - 1):
+        by_c = [i * coefficient for i, coefficient in enumerate(q)][1:]
+        q = [x + y for x, y in zip([*by_c, 0, 0], [0, 0, *by_c], strict=True)]
+    return [math.pi**s / math.factorial(s - 1) * coefficient for coefficient in q[::-2]]
+
+
+def _power(x: Any, n: int) -> Any:
+    """Return x to the power n >= 1, by squares."""
+    half = x if n < 2 else _power(x, n // 2)
+    square = half if n < 2 else half * half
+    return square * x if n > 1 and n % 2 else square
+
+
+def _horner(x: Any, coefficients: list[float]) -> Any:
+    """Return a polynomial of two coefficients or more, that of the greatest power first."""
+    result = x * coefficients[0] + coefficients[1]
+    for c in coefficients[2:]:
+        result = result * x + c
+    return result
+
+
+@functools.lru_cache(maxsize=64)
+def _zeta_of_known_order(s: int, factor: float) -> formula_backends.Formula:
+    """Return the formula of factor zeta(s, q) in q."""
+
+    def zeta(m: Any, q: Any) -> Any:
+        terms, count = _terms_and_coefficients(s, m.precision.eps)
+        negative = q < 0.0
+        w = m.where(negative, 1.0 - q, q)
+        total = _power(1.0 / w, s)
+        for _ in range(terms - 1):
+            w = w + 1.0
+            total = total + _power(1.0 / w, s)
+        inverse = 1.0 / (w + 1.0)
+        square = inverse * inverse
+        rest = _horner(square, _expansion(s, count)[::-1]) * square + 0.5 * inverse + 1.0 / (s - 1)
+        scaled = factor * inverse if s == 2 else factor * inverse * _power(inverse, s - 2)
+        value = factor * total + scaled * rest
+        fraction = q - m.floor(q + 0.5)  # of which cos is the sine of the rest, 0 at 1/2
+        cosine, sine = m.sin(math.pi * (0.5 - m.abs(fraction))), m.sin(math.pi * fraction)
+        cotangent = cosine / sine
+        both_sides = _horner(cotangent * cotangent, _cotangent_polynomial(s)) * factor
+        mirrored = both_sides * cotangent + value if s % 2 else both_sides - value
+        pole = (q <= 0.0) & (q == m.floor(q))
+        return m.where(pole, math.copysign(math.inf, factor), m.where(negative, mirrored, value))
+
+    return zeta
 
 
 def _zeta_times_power(m: Any, s: Any, q: Any) -> Any:
@@ -385,17 +462,40 @@ digamma_p = table.unary(
 )  # fmt: skip
 
 
-def _polygamma_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    """Write the derivative of digamma by its own formula, a tenth of the general one."""
-    if known_scalar(b, operands[0]) != 1:
-        return stablehlo_rule(polygamma)(b, operands, avals_in, avals_out)
-    (out,), (_, x), (_, aval) = avals_out, operands, avals_in
-    x = b.broadcast(x, aval, out.shape)
-    return stablehlo_rule(trigamma)(b, [x], [aval.update(shape=out.shape)], avals_out)
+def _with_known_order(
+    formula: formula_backends.Formula, of_order: Callable[[int], tuple[int, float]]
+) -> Callable[..., list[str]]:
+    """Return a `stablehlo` rule of a function of an order and x.
+
+    Args:
+      formula: of both, for orders that the program does not know.
+      of_order: from a whole order n to s and the factor of zeta(s, x) that the function is.
+    """
+    in_general = stablehlo_rule(formula)
+
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        known = known_scalar(b, operands[0])
+        if known is None or not float(known).is_integer():
+            return in_general(b, operands, avals_in, avals_out)
+        s, factor = of_order(int(known))
+        if s not in _KNOWN_ORDERS:
+            return in_general(b, operands, avals_in, avals_out)
+        (out,), (_, x), (_, aval) = avals_out, operands, avals_in
+        x = b.broadcast(x, aval, out.shape)
+        of_x = stablehlo_rule(_zeta_of_known_order(s, factor))
+        return of_x(b, [x], [aval.update(shape=out.shape)], avals_out)
+
+    return rule
+
+
+def _zeta_of_polygamma(n: int) -> tuple[int, float]:
+    in_range = n + 1 in _KNOWN_ORDERS
+    return n + 1, -((-1.0) ** n) * math.factorial(n) if in_range else 0.0
 
 
 polygamma_p = binary(
-    "polygamma", FLOATING, numpy=numpy_rule(polygamma), stablehlo=_polygamma_stablehlo,
+    "polygamma", FLOATING, numpy=numpy_rule(polygamma),
+    stablehlo=_with_known_order(polygamma, _zeta_of_polygamma),
     jvp=(unsupported("polygamma", "m"),
          lambda x_dot, y, m, x: mul(x_dot, bind("polygamma", add(m, scalar_like(m, 1)), x))),
     cost=costs.special,
@@ -415,7 +515,10 @@ def _differentiate_zeta(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
     return add(result, table.scale_by(derivative((n - 1,), (later, q)), -float(n))) if n else result
 
 
-zeta_p = with_parameters("zeta", zeta, 1, _differentiate_zeta)
+zeta_p = with_parameters(
+    "zeta", zeta, 1, _differentiate_zeta,
+    stablehlo=_with_known_order(zeta, lambda s: (s, 1.0)),
+)  # fmt: skip
 zeta_derivative_p = derivatives_of("zeta_derivative", _zeta_of_order, 1, _differentiate_zeta)
 
 
@@ -998,6 +1101,8 @@ def _is_odd(m: Any, x: Any) -> Any:
 
 def _gamma_positive(m: Any, x: Any) -> Any:
     """Return Gamma(x) for x >= 3/4."""
+    if m.precision is NarrowPrecision:
+        return _narrow_gamma_positive(m, x)
     inner, product = m.minimum(x, _START), 1.0 + 0.0 * x
     for _ in range(int(_START) - 2):
         above = inner > 2.25
@@ -1008,6 +1113,22 @@ def _gamma_positive(m: Any, x: Any) -> Any:
     half = m.pow(far, 0.5 * (far - 0.5))  # its square may overflow where the product does not
     outer = half * m.exp(-far) * half * m.exp(stirling_error(far) + HALF_LOG_2PI)
     return m.where(x > _START, outer, near)
+
+
+def _narrow_gamma_positive(m: Any, x: Any) -> Any:
+    """Return it to 1e-8 in float64, whose exponential has digits enough for that of float32."""
+    start = m.precision.stirling_start
+    is_far, inner, product = x > start, m.minimum(x, start), None
+    for _ in range(int(start) - 2):
+        above = inner > 2.25
+        inner = m.where(above, inner - 1.0, inner)
+        factor = m.where(above, inner, 1.0)
+        product = factor if product is None else product * factor
+    near = (inner - 1.0) * (inner - 2.0) * m.chebyshev((inner - 1.5) * (4.0 / 3.0), LGAMMA[:13])
+    far = m.minimum(m.maximum(x, start), 175.0)
+    outer = (far - 0.5) * m.log(far) - far + _HALF_LOG_2PI
+    outer = outer + _in_powers_of_inverse_square(m, far, _STIRLING) / far
+    return m.where(is_far, 1.0, product) * m.exp(m.where(is_far, outer, near))
 
 
 def gamma(m: Any, x: Any) -> Any:

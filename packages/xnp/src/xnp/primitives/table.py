@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from xnp.primitives.lowering_text import known_scalar
 from xprim import (
     ELEMENTWISE,
     LINEAR,
@@ -573,10 +574,33 @@ def elementwise_stablehlo(op: str, of_masks: str = "") -> Callable[..., list[str
                 operands = [b.broadcast(x, a, shape)
                             for x, a in zip(operands, avals_in, strict=True)]  # fmt: skip
                 break
+        if not shape and op in _EXACT:
+            found = _computed(b, _EXACT[op], operands, out)
+            if found is not None:
+                return [found]
         is_mask = of_masks and out.dtype.kind == "b"
         return [b.same_type_op(of_masks if is_mask else op, operands, out)]
 
     return stablehlo_rule
+
+
+_EXACT = {
+    "stablehlo.add": np.add, "stablehlo.subtract": np.subtract, "stablehlo.multiply": np.multiply,
+}  # fmt: skip
+
+
+def _computed(b: Builder, function: Any, operands: Any, out: ShapedArray) -> str | None:
+    """Return a constant in place of an operation on known numbers, so that rules know it, too.
+
+    Such as the order of the next derivative. Only for results that need no care in a program.
+    """
+    numbers = [known_scalar(b, x) for x in operands]
+    if out.dtype not in (dtypes.float32, dtypes.float64) or any(x is None for x in numbers):
+        return None
+    with np.errstate(all="ignore"):
+        value = function(*numbers)
+    is_normal = np.isfinite(value) and abs(value) >= np.finfo(out.dtype).tiny
+    return b.scalar(value, out.dtype) if is_normal or value == 0 else None
 
 
 def retyped_stablehlo(op: str, attributes: str = "") -> Callable[..., list[str]]:
