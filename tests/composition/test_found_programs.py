@@ -20,6 +20,7 @@ from xbatch import vmap
 from xjit import jit
 from xnp import lax, ops
 from xnp.scipy.linalg import circulant
+from xnp.scipy.signal import istft
 from xprim import from_numpy
 
 assert operations
@@ -132,3 +133,15 @@ def test_weak_types_are_the_same_in_all_ways_to_run_a_function(function, shape):
     assert is_weak == (function is not xnp.spacing)
     assert jit(function)(x).aval.weak_type == is_weak
     assert vmap(function)(x[None]).aval.weak_type == is_weak
+
+
+def test_results_that_are_quotients_of_constants_do_not_end_the_process():
+    # the weights of the frames, a constant, were an argument of a function of one kernel
+    x = np.array([[0.25, 1.5, -1.25], [-0.5, 1.0, 0.0]], np.float32)
+
+    def total(x, run):
+        return sum(values.sum() for values in run(istft)(x))
+
+    slope = grad(total)(x, jit)
+    assert slope.shape == x.shape
+    np.testing.assert_allclose(slope, grad(total)(x, lambda f: f), rtol=1e-6)

@@ -1,5 +1,7 @@
 """Many small arrays in one kernel (`small_kernels`): the same results, where that is safe."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,16 @@ def test_constants_as_operands_do_not_end_the_process():
     for half, three in jit(lambda: [each[1:] for each in f(_arrays(0))])():
         assert np.all(np.asarray(half) == -1.0)
         assert np.all(np.asarray(three) == 3.0)
+
+
+def test_arguments_of_a_function_come_through_a_barrier():
+    arguments = [_arrays(seed) for seed in range(3)]
+    lines = jit(_update).lower(*arguments, 0.1).as_text().splitlines()
+    (at,) = [i for i, line in enumerate(lines) if SMALL in line]
+    names = re.search(r"@updates\((.*?)\)", lines[at])[1].split(", ")
+    barrier = lines[at - 1]
+    assert "stablehlo.optimization_barrier" in barrier
+    assert all(barrier.index(name) < barrier.index("=") for name in names)
 
 
 def test_few_or_large_or_equal_arrays_have_kernels_of_their_own():

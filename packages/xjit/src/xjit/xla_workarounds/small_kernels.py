@@ -13,8 +13,9 @@ for each array. It runs in one thread, so arrays are small here.
 
 What such a function may hold:
 
-  - results that depend on its arguments, whatever XLA simplifies: of one that is a constant XLA
-    ends the process (`Check failed: slice_to_buffer_table_index_`);
+  - no constant, as argument or result, whatever XLA simplifies: with one XLA ends the process
+    (`Check failed: slice_to_buffer_table_index_`). So its arguments come through a barrier, and its
+    results depend on them;
   - two results or more: of one XLA writes a call with wrong arguments;
   - no result whose order in memory XLA is free to choose: the copy would be a kernel outside. So
     all results are flat.
@@ -457,9 +458,13 @@ def _call(
     b: Any, body: Any, operands: Sequence[str], avals_in: Sequence[ShapedArray],
     avals_out: Sequence[ShapedArray], name: str,
 ) -> list[str]:  # fmt: skip
-    """Write a function of one kernel, on flat arrays, and a call of it."""
+    """Write a function of one kernel, on flat arrays, and a call of it.
+
+    The barrier hides from XLA which operands are constants, whatever it simplifies them to.
+    """
     flats_in, flats_out = list(map(_flat, avals_in)), list(map(_flat, avals_out))
     flat = [_reshape(b, *each) for each in zip(operands, avals_in, flats_in, strict=True)]
+    flat = b.op("stablehlo.optimization_barrier", flat, flats_in, flats_in)
     found = b.one_kernel(body, flat, flats_in, flats_out, name)
     return [_reshape(b, *each) for each in zip(found, flats_out, avals_out, strict=True)]
 
