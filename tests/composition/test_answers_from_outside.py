@@ -5,10 +5,12 @@ import operator
 
 import numpy as np
 import pytest
+import scipy.linalg as theirs
+import scipy.ndimage as theirs_of_images
 
 import xstack as xs
 import xstack.numpy as xnp
-from xstack import lax
+from xstack import lax, scipy
 from xstack.scipy import special, stats
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -217,3 +219,118 @@ def test_integers_beyond_a_dtype_compare_as_in_numpy(name, run):
                 np.testing.assert_array_equal(got, f(wide).astype(bool))
     with pytest.raises(OverflowError, match="the Python integer 300 does not fit in uint8"):
         xnp.uint8(1) + 300
+
+
+INDICES_OF_BOOLEANS = {
+    "False": np.s_[False], "True": np.s_[True], "then a slice": np.s_[False, 1:],
+    "after a slice": np.s_[:2, False], "after an integer": np.s_[0, :2, False],
+    "before an ellipsis": np.s_[True, ..., 1], "two": np.s_[True, :, False],
+    "with a list": np.s_[True, [0, 2]], "of NumPy": np.s_[np.False_, 0],
+    "an array": np.s_[np.array(True)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDICES_OF_BOOLEANS)
+@pytest.mark.parametrize("run", [lambda f: f, xs.jit], ids=["eager", "jit"])
+def test_booleans_among_the_indices_are_those_of_numpy(name, run):
+    index = INDICES_OF_BOOLEANS[name]
+    x = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
+    np.testing.assert_array_equal(run(lambda x: x[index])(xnp.asarray(x)), x[index])
+    expected = x.copy()
+    expected[index] = -1.0
+    np.testing.assert_array_equal(run(lambda x: x.at[index].set(-1.0))(xnp.asarray(x)), expected)
+    slope = np.asarray(run(xs.grad(lambda x: (x[index] ** 2).sum()))(xnp.asarray(x)))
+    np.testing.assert_array_equal(slope, np.where(expected == -1, 2 * x, 0))
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "fftn", "rfft", "ihfft"])
+@pytest.mark.parametrize("shape", [(0, 4), (2, 0, 3, 4)])
+def test_transforms_along_what_has_elements_beside_what_has_none(name, shape):
+    axes = {"axes": (-1,)} if name == "fftn" else {}
+    transform = getattr(xnp.fft, name)
+    expected = getattr(np.fft, name)(np.zeros(shape), **axes)
+    for run in (lambda f: f, xs.jit):
+        found = run(lambda x: transform(x, **axes))(xnp.zeros(shape))
+        assert found.shape == expected.shape and found.dtype == np.complex64
+
+
+def test_jacobians_of_integer_results_have_no_elements_that_change():
+    x = xnp.array([0.5, 2.5])
+    for f, shape in (
+        (lambda x: xnp.floor(x).astype(int), (2, 2)),
+        (lambda x: xnp.arange(3), (3, 2)),
+    ):
+        for run in (lambda f: f, xs.jit):
+            slope = run(xs.jacfwd(f))(x)
+            assert slope.shape == shape and not np.asarray(slope).astype(float).any()
+
+
+def test_companions_of_fiedler_have_batches():
+    a = np.random.default_rng(0).uniform(1, 2, (2, 3, 5))
+    ours = scipy.linalg.fiedler_companion(a)
+    oracle = np.array([[theirs.fiedler_companion(row) for row in rows] for rows in a])
+    np.testing.assert_allclose(ours, oracle, rtol=1e-6)
+    np.testing.assert_allclose(xs.vmap(scipy.linalg.fiedler_companion)(a), oracle, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_images_between_their_elements_and_beyond_are_those_of_scipy(mode, order, size):
+    image = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    # not at the halves, where the nearest element is open, nor within an ulp of them
+    at = np.array(
+        [
+            -9.3,
+            -size + 0.3,
+            -1.2,
+            -1.0,
+            -0.9,
+            -0.1,
+            0,
+            0.2,
+            size - 1.6,
+            size - 1.1,
+            size - 1,
+            size - 0.9,
+            size - 0.6,
+            size - 0.1,
+            size,
+            size + 0.7,
+            2 * size + 0.1,
+        ]
+    )
+    expected = theirs_of_images.map_coordinates(image, [at], order=order, mode=mode, cval=5)
+    for run in (lambda f: f, xs.jit):
+        found = run(lambda i, at: scipy.ndimage.map_coordinates(i, [at], order, mode, 5))(image, at)
+        # weights of float32 positions up to 15: of 8 ulp of 1
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=4e-6)
+
+
+def test_shardings_over_meshes_without_devices_are_compared():
+    mesh = xs.sharding.AbstractMesh((2, 1), ("x", "y"))
+    one = xs.NamedSharding(mesh, xs.P("x"))
+    for spec, same in (
+        (xs.P("x", None), True),
+        (xs.P(("x", "y")), True),
+        (xs.P(None, "x"), False),
+        (xs.P(), False),
+    ):
+        assert one.is_equivalent_to(xs.NamedSharding(mesh, spec), 2) is same
+
+
+REFUSALS = {
+    "PartitionSpec: an entry is a name": lambda: xs.P((("x", "y"), "z")),
+    "broadcast_shapes: a size must not be negative": lambda: xnp.broadcast_shapes((-1,), (2,)),
+    "dynamic_slice: the starts have several dtypes": lambda: lax.dynamic_slice(
+        X, (np.int32(0), np.int8(0)), (1, 1)),
+    "dynamic_update_slice: the starts have several dtypes": lambda: lax.dynamic_update_slice(
+        X, X[:1, :1], (np.int32(0), np.int8(0))),
+    "choice: shape must be a sequence": lambda: xs.random.choice(xs.random.key(0), 5, shape=3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_what_has_no_meaning_is_refused(text):
+    with pytest.raises((TypeError, ValueError), match=f"^{text}"):
+        REFUSALS[text]()
