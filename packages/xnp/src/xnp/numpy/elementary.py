@@ -1588,12 +1588,15 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     if hosts is not None and dtype in OF_C:
         return split_now(x, *hosts)
     info = dtypes.finfo(dtype)
-    # denormals are scaled up first
-    scale = 2.0 ** (info.nmant + 2)
-    tiny = bind("lt", bind("abs", x), scalar_like(x, float(info.smallest_normal)))
-    y = select(tiny, bind("mul", x, scalar_like(x, scale)), x)
     width = 8 * dtype.itemsize
     integer = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}[width]
+    # the bits of a subnormal number count the least ones: compiled, a product would be of zero
+    bits = bind("bitcast_convert_type", x, new_dtype=integer)
+    count = bind("and", bits, scalar_like(bits, (1 << info.nmant) - 1))
+    tiny = bind("lt", bind("abs", x), scalar_like(x, float(info.smallest_normal)))
+    units = cast(count, dtype)
+    units = select(bind("lt", bits, scalar_like(bits, 0)), bind("neg", units), units)
+    y = select(tiny, units, x)
     bits = bind("bitcast_convert_type", y, new_dtype=integer)
     field = (1 << (width - 1 - info.nmant)) - 1
     shifted = bind("shift_right_logical", bits, scalar_like(bits, info.nmant))
@@ -1602,14 +1605,19 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     cleared = bind("and", bits, scalar_like(bits, ~(field << info.nmant)))
     halved = bind("or", cleared, scalar_like(bits, (field // 2 - 1) << info.nmant))
     mantissa = bind("bitcast_convert_type", halved, new_dtype=dtype)
-    below = bind("sub", exponent, scalar_like(exponent, info.nmant + 2))
+    below = bind("sub", exponent, scalar_like(exponent, info.nmant - info.minexp))
     exponent = select(tiny, below, exponent)
-    plain = bind("or", bind("eq", x, scalar_like(x, 0)), bind("not", bind("is_finite", x)))
+    plain = bind("or", bind("eq", y, scalar_like(x, 0)), bind("not", bind("is_finite", x)))
     exponent = select(plain, scalar_like(exponent, 0), exponent)
     # the exponent is constant, so the mantissa moves as x does, divided by 2^exponent
     y = select(plain, scalar_like(x, 1), y)
-    constant = bind("stop_gradient", y)
-    moved = bind("mul", bind("sub", y, constant), bind("div", mantissa, constant))
+    slope = bind("stop_gradient", bind("div", mantissa, y))
+    scale = select(tiny, scalar_like(x, 2.0 ** (info.nmant + 2)), scalar_like(x, 1))
+    rest = 2.0 ** -(info.minexp + 2)  # of the units, which are 2^(nmant - minexp) times as many
+    slope = bind("mul", slope, select(tiny, scalar_like(x, rest), scalar_like(x, 1)))
+    scaled = bind("mul", x, scale)
+    scaled = select(plain, scalar_like(x, 0), scaled)
+    moved = bind("mul", bind("sub", scaled, bind("stop_gradient", scaled)), slope)
     mantissa = bind("add", mantissa, moved)
     return select(plain, x, mantissa), cast(exponent, dtypes.int32)
 

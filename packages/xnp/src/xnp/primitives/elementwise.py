@@ -1353,9 +1353,16 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     return list(_same_type_power(b, [x, y], [out, out], [out]))
 
 
-_same_type_power = _or_complex(
-    "pow", vectorised(power, elementwise_stablehlo("stablehlo.power"), wide=vector.wide_power)
-)
+def _real_power(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    if b.platform == "cpu" and avals_out[0].dtype in _F32_F64:
+        # XLA's own takes a subnormal base for one number between 0 and the least of them
+        x, y = operands
+        operands = [lowering_text.without_subnormals(Text(b, x, avals_in[0])).name, y]
+    return _usual_power(b, operands, avals_in, avals_out)
+
+
+_usual_power = elementwise_stablehlo("stablehlo.power")
+_same_type_power = _or_complex("pow", vectorised(power, _real_power, wide=vector.wide_power))
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:
