@@ -222,13 +222,109 @@ def _along_line(f, a, directions, modes):
 def test_derivatives_by_svd_of_what_does_not_take_the_values_that_vanish(name, modes, dtype):
     a, directions, weights = _with_values(name, dtype)
     for function in ("largest value", "polar factor", "nearest of rank 2"):
-        if function == "nearest of rank 2" and "r" in modes[:-1]:
-            continue  # the next test
         found = _along_line(lambda a, f=function: _by_svd(f, a, weights), a, directions, modes)
         expected = _along_line(lambda a, f=function: _by_eigh(f, a, weights), a, directions,
                                "f" * len(modes))  # fmt: skip
         # eigenvalues of the Gram matrix have errors of eps times the square of 3
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=function)
+
+
+SELECTING = {
+    "slice": lambda s: s[:2],
+    "sliced twice": lambda s: s[:3][:-1] if len(s) == 3 else s[:-1][:2],
+    "positions": lambda s: s[np.array([0, 1])],
+    "truth values": lambda s: s[np.arange(len(s)) < 2],
+    "windows": lambda s: xnp.concatenate([lax.dynamic_slice(s, (i,), (1,)) for i in (0, 1)]),
+    "where": lambda s: xnp.where(s > 0.5, s, 0.0)[:2],
+    "reversed": lambda s: s[::-1][-2:][::-1],
+    "overwritten": lambda s: s.at[2:].set(0.0)[:2],
+    "largest": lambda s: xnp.stack([s.max(), s[1]]),
+    "halves": lambda s: (xnp.split(s, [2])[0] - 2 * s[:2]) / -1.0,
+    "sums": lambda s: xnp.cumsum(xnp.stack([s[0], s[1] - s[0]])),
+}
+
+
+@pytest.mark.sampled(every=50, per="way")
+@pytest.mark.parametrize("run", [lambda f: f, jit, lambda f: lambda t: vmap(f)(t[None])[0]])
+@pytest.mark.parametrize("modes", ["rf", "rr", "frf", "rrr"])
+@pytest.mark.parametrize("name", ["two of four", "one, tall", "one, wide"])
+@pytest.mark.parametrize("way", SELECTING)
+def test_derivatives_of_any_order_where_the_values_that_vanish_are_not_read(way, name, modes, run):
+    a, directions, weights = _with_values(name)
+
+    def reading(values):
+        return (xnp.log(values) * xnp.array([1.0, -2.0])).sum() + values[0] * values[1] ** 2
+
+    def by_svd(t):
+        moved = a + t * directions[0]
+        u, s, vh = linalg.svd(moved, full_matrices=False)
+        chosen = SELECTING[way](s)
+        return (weights * ((u[:, :2] * chosen**2) @ vh[:2])).sum() + reading(chosen)
+
+    def by_eigh(t):
+        moved = a + t * directions[0]
+        w, v = linalg.eigh(moved.T @ moved)
+        w, v = w[:-3:-1], v[:, :-3:-1]
+        return (weights * (moved @ (v * xnp.sqrt(w)) @ v.T)).sum() + reading(xnp.sqrt(w))
+
+    found, expected = by_svd, by_eigh
+    for mode in modes:
+        found = _derivative(found, mode)
+        expected = _derivative(expected, "f")
+    # eigenvalues of the Gram matrix have errors of eps times the square of 3
+    np.testing.assert_allclose(run(found)(xnp.array(0.0)), expected(0.0), rtol=1e-8)
+
+
+def _derivative(f, mode):
+    if mode == "f":
+        return lambda t: xad.jvp(f, (t,), (xnp.ones_like(t),))[1]
+    return xad.grad(f)
+
+
+@pytest.mark.parametrize("modes", ["rf", "rr", "frf", "rrr"])
+@pytest.mark.parametrize("kind", ["eigh", "eigvalsh", "svd, values"])
+def test_derivatives_of_functions_of_one_eigenvalue_beside_equal_ones(kind, modes):
+    a = np.diag([1.0, 1.0, 1.0, 3.0])
+    if kind == "svd, values":
+        values = linalg.svdvals
+    else:
+        values = (lambda a: linalg.eigh(a)[0][::-1]) if kind == "eigh" else linalg.eigvalsh
+    direction = RNG.normal(size=(4, 4))
+    direction = direction + direction.T
+
+    def largest(t):
+        return xnp.exp(xnp.max(values(a + t * direction)))
+
+    def of_series(t):  # of the eigenvalue 3 by perturbation theory, the others are 2 below it
+        d = direction
+        others = d[3, :3]
+        second = (others**2).sum() / 2
+        third = (others @ d[:3, :3] @ others) / 4 - d[3, 3] * (others**2).sum() / 4
+        return xnp.exp(3 + t * d[3, 3] + t**2 * second + t**3 * third)
+
+    found, expected = largest, of_series
+    for mode in modes:
+        found, expected = _derivative(found, mode), _derivative(expected, "f")
+    np.testing.assert_allclose(found(0.0), expected(0.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("modes", ["rf", "rr"])
+@pytest.mark.parametrize("reading", [
+    lambda s: (s**2).sum(), lambda s: (s[:3] ** 2).sum() + s[3] ** 2,
+    lambda s: s[0] + (s[::-1] * s).sum(), lambda s: jit(lambda s: (s**2)[:3].sum())(s),
+    lambda s: (s * (s > 0) * s).sum(),  # a product that is 0 by its value
+])  # fmt: skip
+def test_derivatives_that_read_values_that_vanish_stay_nan(reading, modes):
+    a, directions, _ = _with_values("two of four")
+
+    def along(f, mode, direction):
+        if mode == "f":
+            return lambda a: xad.jvp(f, (a,), (direction,))[1]
+        return lambda a: (xad.grad(f)(a) * direction).sum()
+
+    f = along(along(lambda a: reading(linalg.svdvals(a)), modes[0], directions[0]), modes[1],
+              directions[1])  # fmt: skip
+    assert np.isnan(f(a))
 
 
 @pytest.mark.sampled(every=2, per="name")

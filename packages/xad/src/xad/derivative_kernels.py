@@ -152,9 +152,10 @@ class LinearizedKernel(Kernel):
       picked: for each residual, its place among the constants, the operands and what `run` returns.
       constants: residuals that do not depend on the operands.
       is_single: whether an array function gives one result, and not a tuple of them.
+      reads_used: whether a transpose in it depends on which elements of its results are used.
     """
 
-    __slots__ = ("constants", "dots_out", "is_single", "linear", "picked")
+    __slots__ = ("constants", "dots_out", "is_single", "linear", "picked", "reads_used")
 
     def __init__(
         self, run: Any, avals_out: tuple[ShapedArray, ...],
@@ -167,6 +168,7 @@ class LinearizedKernel(Kernel):
         self.picked = picked
         self.constants = constants
         self.is_single = is_single
+        self.reads_used = any("used" in eqn.primitive.rules for eqn in linear.eqns)
 
 
 def use_template(

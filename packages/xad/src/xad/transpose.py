@@ -19,6 +19,7 @@ from xad import derivative_kernels
 from xad._linearize import TapeTrace
 from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided, template_of
 from xad.tangents import Tangent, add_tangents, instantiate, retype_as, tangent_aval
+from xad.used_elements import operands_of, used_elements
 from xnp.lax import add_p
 from xprim import (
     Array,
@@ -121,7 +122,7 @@ def backward_pass(
     if meshes:
         _run_backwards_near(meshes, eqns, env, cts)
     else:
-        _run_backwards(eqns, env, cts)
+        _run_backwards(eqns, env, cts, results=jaxpr.outvars)
     results = []
     for v in linear_vars:
         ct = cts.get(v)
@@ -188,8 +189,9 @@ def _waits(aval: ShapedArray, ct: Any) -> bool:
 
 
 def _run_backwards(
-    eqns: Sequence[Equation], env: Env, cts: Cotangents, scopes: tuple[str, ...] | None = None
-) -> None:
+    eqns: Sequence[Equation], env: Env, cts: Cotangents, scopes: tuple[str, ...] | None = None,
+    results: Sequence[Any] | None = None, later: Sequence[Equation] = (),
+) -> None:  # fmt: skip
     """Transpose equations from the last to the first; their own operations keep their lines.
 
     Args:
@@ -197,6 +199,9 @@ def _run_backwards(
       env: the values of what is not linear.
       cts: cotangents by variable, to which those of the operands are added.
       scopes: the name scopes around; one of the backward pass inside of the current ones without.
+      results: what the program returns, which says which elements of a value are used; without
+        them all may be.
+      later: the equations that follow in the program.
     """
     now = state.__dict__
     outer, outer_stack = now["source"], now["name_stack"]
@@ -209,22 +214,62 @@ def _run_backwards(
                 if staged:
                     now["source"], now["name_stack"] = eqn.source, backward + eqn.name_stack
                 run = _run_template_backwards if staged else _run_kernel_backwards
-                if _has_zeros_by_rule(eqn, cts) or not run(eqn, cts):
+                if _must_expand(eqn, eqns, env, cts, results, later) or not run(eqn, cts):
                     plain, values = eqn.expanded()
                     env.update(values)
-                    _run_backwards(plain, env, cts, backward)
+                    after = later if results is None else _following(eqn, eqns, later)
+                    _run_backwards(plain, env, cts, backward, results, after)
                 continue
             given = _cotangents_of_results(eqn, cts)
             if given is None:
                 given = _zeros_by_rule(eqn, env, cts)
                 if given is None:
                     continue
-            now["name_stack"] = backward + eqn.name_stack if eqn.name_stack else backward
+            now["name_stack"] = backward + eqn.name_stack
             if eqn.source is not None:
                 now["source"] = eqn.source
-            _transpose_equation(eqn, given, env, cts)
+            if len(given) > 1 and "used" in eqn.primitive.rules:
+                _transpose_used(eqn, given, eqns, env, cts, results, later)
+            else:
+                _transpose_equation(eqn, given, env, cts)
     finally:
         now["source"], now["name_stack"] = outer, outer_stack
+
+
+def _following(
+    eqn: Equation, eqns: Sequence[Equation], later: Sequence[Equation]
+) -> Sequence[Equation]:
+    """Return the equations after one of `eqns`."""
+    number = next(k for k, other in enumerate(eqns) if other is eqn)
+    return [*eqns[number + 1 :], *later]
+
+
+def _must_expand(
+    eqn: KernelEquation, eqns: Sequence[Equation], env: Env, cts: Cotangents,
+    results: Sequence[Any] | None, later: Sequence[Equation],
+) -> bool:  # fmt: skip
+    """Return whether the transpose of a kernel depends on more than the cotangents."""
+    if _has_zeros_by_rule(eqn, cts):
+        return True
+    if not eqn.kernel.reads_used or results is None:
+        return False
+    used = used_elements(eqn.outputs, _following(eqn, eqns, later), results, env)
+    return any(x is not None for x in used)
+
+
+def _transpose_used(
+    eqn: Equation, given: Sequence[Tangent], eqns: Sequence[Equation], env: Env, cts: Cotangents,
+    results: Sequence[Any] | None, later: Sequence[Equation],
+) -> None:  # fmt: skip
+    """Transpose an equation whose rule takes which elements of its results are used."""
+    used: Sequence[Any] = [None] * len(given)
+    if results is not None:
+        used = used_elements(eqn.outputs, _following(eqn, eqns, later), results, env)
+    operands = operands_of(eqn, env)
+    rule = functools.partial(eqn.primitive.rules["used"], given, used)
+    if any(map(_type_sharding, (*given, *operands))):
+        rule = functools.partial(eqn.primitive.rules["transpose"], given)
+    _add_cotangents(eqn, operands, rule(*operands, **eqn.params), cts)
 
 
 def _run_backwards_near(
@@ -377,12 +422,8 @@ def _leaves_members_apart(eqn: Equation) -> bool:
 
 def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Cotangents) -> None:
     """Add the cotangents of an equation's linear operands to `cts`."""
-    inputs, primitive = eqn.inputs, eqn.primitive
-    operands = [
-        x.value if type(x) is Literal
-        else Linear(x.aval) if (value := env.get(x)) is None else value
-        for x in inputs
-    ]  # fmt: skip
+    primitive = eqn.primitive
+    operands = operands_of(eqn, env)
     rule = primitive.rules["transpose"]
     if type(rule) is Undefined:
         rule = primitive.rule("transpose")  # raises with the reason
@@ -393,7 +434,13 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
         results = _by_rule_over_axes(rule, given, operands, eqn.params)
     else:
         results = rule(given, *operands, **eqn.params)
-    for x, operand, result in zip(inputs, operands, results, strict=True):
+    _add_cotangents(eqn, operands, results, cts)
+
+
+def _add_cotangents(
+    eqn: Equation, operands: Sequence[Any], results: Sequence[Tangent], cts: Cotangents
+) -> None:
+    for x, operand, result in zip(eqn.inputs, operands, results, strict=True):
         if type(operand) is not Linear:
             continue
         if type(result) is Zero:
@@ -550,7 +597,7 @@ def _backward_kernel(
         env = dict(zip(linear.constvars, values[:count], strict=True))
         cts = Cotangents()
         cts.update(zip(given, values[count:], strict=True))
-        _run_backwards(linear.eqns, env, cts)
+        _run_backwards(linear.eqns, env, cts, results=linear.outvars)
         numbers.extend([k for k, v in enumerate(linear.invars) if v in cts])
         return [_sum_as(linear.invars[k].aval, cts[linear.invars[k]]) for k in numbers]
 

@@ -150,6 +150,13 @@ declare_kind(
     doc="the transpose of a linear primitive",
 )
 declare_kind(
+    "used",
+    signature="(cotangents, used, *operands, **params) -> cotangents",
+    consumer="xad",
+    doc="the transpose that knows which elements of the results are used: for each result an array "
+    "that is 0 where the program cannot read it, None where it may read all, a Zero where none",
+)
+declare_kind(
     "batch",
     signature="(axis, operands, dims, **params) -> (results, dims)",
     consumer="xbatch",

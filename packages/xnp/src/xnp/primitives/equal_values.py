@@ -24,9 +24,12 @@ the hermitian part of C, and Y B + B Y the other one. The block of the values th
 stay hermitian, since nothing relates its left vectors to its right ones, so that the derivative of
 X takes Y, W and E. That is why one primitive solves for all of them.
 
-In reverse mode the numerators are known: those that vanish with their denominators are 0, others
-are NaN, since what depends on the choice of the vectors has no derivative. NaN, too, is what these
-derivatives cannot tell: how functions of the values themselves change where a block splits.
+In reverse mode the program says which values it reads (the kind of rules `used`): the cotangents of
+others are 0 at each point, so that what couples two of them is 0 with all of its derivatives.
+
+In reverse mode the numerators are known, too: those that vanish with their denominators are 0,
+others are NaN, since what depends on the choice of the vectors has no derivative. NaN, too, is what
+these derivatives cannot tell: how functions of the values themselves change where a block splits.
 
 No choice of tangents could tell it. Let W = V g(w) V^H with w_i = w_j. Its tangent in the basis of
 V is, from tangents V Z and w_dot of the factors, Z g(w) + g(w) Z^H + g'(w) diag(w_dot), and Z must
@@ -315,6 +318,12 @@ def nan_where(condition: Any, dot: Any) -> Any:
 
 
 def _transpose(cts: Any, c: Any, b: Any, *, transposed: bool, checked: bool) -> Any:
+    return _transpose_used(cts, (), c, b, transposed=transposed, checked=checked)
+
+
+def _transpose_used(
+    cts: Any, used: Sequence[Any], c: Any, b: Any, *, transposed: bool, checked: bool
+) -> Any:
     x_bar, d_bar = (*cts, Zero(c.aval))[:2]
     total = None
     if type(x_bar) is not Zero:
@@ -323,9 +332,28 @@ def _transpose(cts: Any, c: Any, b: Any, *, transposed: bool, checked: bool) -> 
         if checked:
             (total,) = _checked((total,), (x_bar,), d_bar, b)
     if type(d_bar) is not Zero:
-        term = on_diagonal(d_bar, b)
+        term = on_diagonal(d_bar, *_fixed_unless_used(used, b))
         total = term if total is None else add(total, term)
     return (Zero(c.aval) if total is None else total), Zero(b.aval)
+
+
+def _fixed_unless_used(used: Sequence[Any], b: Any, *e: Any) -> tuple[Any, ...]:
+    """Return B, and E, without tangents where the program reads none of the values of a block.
+
+    The cotangents of such values are 0 at all points near to this one, and so is what couples them.
+    """
+    indicator = used[-1] if used else None
+    if indicator is None:
+        return (b, *e)
+    n = b.aval.shape[-1]
+    if type(indicator) is Zero:
+        return tuple([bind("stop_gradient", x) for x in (b, *e)])
+    reads = bind("ne", indicator, fill(indicator.aval.shape, 0, indicator.aval.dtype))
+    rows = as_rows(reads, n)
+    masks = [bind("or", rows, as_columns(reads, n)), *[as_rows(reads, x.aval.shape[-2]) for x in e]]
+    return tuple([
+        select(mask, x, bind("stop_gradient", x)) for mask, x in zip(masks, (b, *e), strict=True)
+    ])  # fmt: skip
 
 
 def _checked(totals: Sequence[Any], bars: Sequence[Any], d_bar: Any, b: Any) -> list[Any]:
@@ -462,6 +490,7 @@ rotations_p: Primitive = Primitive(
     stablehlo=_stablehlo,
     jvp=_jvp,
     transpose=_transpose,
+    used=_transpose_used,
     batch=matrices.matrix_batch(lambda: rotations_p),
     sharding=dimension_names.of_last(2),
 )
@@ -578,9 +607,14 @@ def _apply_transposed(found: Sequence[Any], b: Any, *e: Any) -> list[Any]:
     return terms
 
 
-def _coupling_transpose(
-    cts: Any, p: Any, m: Any, b: Any, *outer: Any, transposed: bool, checked: bool
-) -> Any:
+def _coupling_transpose(cts: Any, *operands: Any, transposed: bool, checked: bool) -> Any:
+    return _coupling_transpose_used(cts, (), *operands, transposed=transposed, checked=checked)
+
+
+def _coupling_transpose_used(
+    cts: Any, used: Sequence[Any], p: Any, m: Any, b: Any, *outer: Any, transposed: bool,
+    checked: bool,
+) -> Any:  # fmt: skip
     count = 2 + len(outer[:1])
     bars = cts[:count]
     d_bar: Any = cts[count] if checked else Zero(p.aval)
@@ -593,7 +627,8 @@ def _coupling_transpose(
         if checked:
             totals = _checked(totals, bars, d_bar, b)
     if type(d_bar) is not Zero:
-        terms = on_diagonal_p.bind(convert(d_bar, b.aval.dtype), b, *outer[1:2])
+        blocks = _fixed_unless_used(used, b, *outer[1:2])
+        terms = on_diagonal_p.bind(convert(d_bar, b.aval.dtype), *blocks)
         for k, term in zip((0, 2), terms, strict=False):
             totals[k] = term if type(totals[k]) is Zero else add(totals[k], term)
     return (*totals[:2], Zero(b.aval), *totals[2:], *[Zero(x.aval) for x in outer[1:]])
@@ -606,6 +641,7 @@ couplings_p: Primitive = Primitive(
     stablehlo=_coupling_stablehlo,
     jvp=_coupling_jvp,
     transpose=_coupling_transpose,
+    used=_coupling_transpose_used,
     batch=matrices.matrix_batch(lambda: couplings_p),
     sharding=dimension_names.of_last(2),
 )

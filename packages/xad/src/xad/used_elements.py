@@ -1,0 +1,130 @@
+"""Which elements of a linear value the results of its program depend on.
+
+A cotangent that is 0 at a point may be so by its value, or because the program never reads the
+element: it is sliced off, not gathered, not selected. Only in the second case are its derivatives
+0, too, which rules of the kind `used` need to know. A value here is an indicator: an array of the
+type of a cotangent, positive where an element is used and 0 elsewhere, or None where all may be
+used.
+
+Indicators go backwards through the program as cotangents do. The transpose of an operation that
+moves, selects or adds up elements has no negative factors, so that its own rule gives the indicator
+of the operand. Products with known values leave an indicator as it is, since their factors may
+vanish by value. Results of any other operation are taken to use all elements of its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from xad.derivative_kernels import KernelEquation
+from xnp.lax import add_p, broadcast_in_dim_p
+from xprim import STRUCTURAL, Equation, Linear, Literal, ShapedArray, Var, Zero, scalar_array
+
+__all__ = ()
+
+_ADDING = frozenset({"add", "convert_element_type", "cumsum", "reduce_sum"})
+_SCALING = frozenset({"div", "mul", "neg", "sub"})
+# of these the operand is used where all of the result is
+_KEEPING = _ADDING | {"broadcast_in_dim", "concatenate", "copy", "reshape", "rev", "squeeze",
+                      "transpose"}  # fmt: skip
+
+
+def used_elements(
+    values: Sequence[Var], eqns: Sequence[Equation], results: Collection[Any], env: dict[Any, Any]
+) -> list[Any]:
+    """Return the indicators of linear values.
+
+    Args:
+      values: linear values that have been computed before `eqns`.
+      eqns: the equations that follow, in their order.
+      results: what the program returns.
+      env: the values of what is not linear.
+    """
+    reading, env = _equations_from(values, eqns, env)
+    used: dict[Any, Any] = {v: None for v in results if type(v) is Var}
+    for eqn in reversed(reading):
+        _add_indicators(eqn, used, env)
+    return [used.get(v, Zero(v.aval)) for v in values]
+
+
+def operands_of(eqn: Equation, env: dict[Any, Any]) -> list[Any]:
+    """Return what a transpose rule takes: the values of operands, `Linear` for the linear ones."""
+    return [
+        x.value if type(x) is Literal
+        else Linear(x.aval) if (value := env.get(x)) is None else value
+        for x in eqn.inputs
+    ]  # fmt: skip
+
+
+def _add_indicators(eqn: Equation, used: dict[Any, Any], env: dict[Any, Any]) -> None:
+    """Add to `used` what an equation uses of its linear operands."""
+    operands = operands_of(eqn, env)
+    indicators: Sequence[Any] = [None] * len(operands)
+    if _is_followed(eqn):
+        found = [used.get(v, Zero(v.aval)) for v in eqn.outputs]
+        if all(type(x) is Zero for x in found):
+            return
+        indicators = _indicators(eqn, found, operands)
+    for x, operand, indicator in zip(eqn.inputs, operands, indicators, strict=True):
+        if type(operand) is Linear:
+            _join(used, x, indicator)
+
+
+def _indicators(eqn: Equation, found: Sequence[Any], operands: Sequence[Any]) -> Sequence[Any]:
+    """Return the indicators of an equation's operands, of those of its results."""
+    name = eqn.primitive.name
+    if name in _SCALING:
+        shape = eqn.outputs[0].aval.shape
+        return [found[0] if x.aval.shape == shape else None for x in operands]
+    if name in _KEEPING and all(x is None for x in found):
+        return [None] * len(operands)
+    given = [_ones(v.aval) if x is None else x for x, v in zip(found, eqn.outputs, strict=True)]
+    return eqn.primitive.rule("transpose")(given, *operands, **eqn.params)  # type: ignore[no-any-return]
+
+
+def _join(used: dict[Any, Any], x: Any, indicator: Any) -> None:
+    """Add an indicator to what is used of a value."""
+    if type(indicator) is Zero:
+        return
+    old = used.get(x, indicator)
+    if old is None or indicator is None:
+        used[x] = None
+    else:
+        used[x] = indicator if old is indicator else add_p.bind(old, indicator)[0]
+
+
+def _ones(aval: ShapedArray) -> Any:
+    one = scalar_array(1, aval.dtype)
+    return broadcast_in_dim_p.bind(one, shape=aval.shape, broadcast_dimensions=())[0]
+
+
+def _equations_from(
+    values: Sequence[Var], eqns: Sequence[Equation], env: dict[Any, Any]
+) -> tuple[list[Equation], dict[Any, Any]]:
+    """Return the plain equations that depend on linear values, and the values that they need.
+
+    Equations that use all of their operands are the last ones that are followed.
+    """
+    derived, reading = set(values), []
+    for eqn in eqns:
+        if derived.isdisjoint([x for x in eqn.inputs if type(x) is Var]):
+            continue
+        plain: Sequence[Equation] = [eqn]
+        if type(eqn) is KernelEquation:
+            plain, constants = eqn.expanded()
+            env = env | constants
+        for each in plain:
+            if not derived.isdisjoint([x for x in each.inputs if type(x) is Var]):
+                reading.append(each)
+                if _is_followed(each):
+                    derived.update(each.outputs)
+    return reading, env
+
+
+def _is_followed(eqn: Equation) -> bool:
+    primitive = eqn.primitive
+    return (
+        primitive.name in _ADDING or primitive.name in _SCALING
+        or primitive.rules.get("physical") is STRUCTURAL
+    )  # fmt: skip
