@@ -148,13 +148,13 @@ def test_control_flow_runs_as_python_when_jit_is_disabled() -> None:
 
 def test_an_equal_function_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     traced: list[Any] = []
-    original = control_flow_staging._traced
+    original = control_flow_staging._trace
 
     def counting(fun: Any, *args: Any) -> Any:
         traced.append(fun)
         return original(fun, *args)
 
-    monkeypatch.setattr(control_flow_staging, "_traced", counting)
+    monkeypatch.setattr(control_flow_staging, "_trace", counting)
     for _ in range(3):
         lax.scan(lambda c, x: (c + x * 17, None), np.int32(0), np.arange(3))
     assert len(traced) == 1

@@ -711,7 +711,7 @@ def _run_twice(
     results = primitive.bind(*operands, **with_bodies(forward))
     count = len(results) - len(kept)
     stored = _mark(results[count:], kept)
-    return _joined(results[:count], primitive.bind(*operands, *stored, **with_bodies(again)))
+    return _join_halves(results[:count], primitive.bind(*operands, *stored, **with_bodies(again)))
 
 
 def _run_loop_twice(
@@ -764,7 +764,7 @@ def _run_loop_twice(
         *operands[:first], *stored, *operands[first:],
         **params | {"body_jaxpr": body, "body_nconsts": num_consts + len(stored)},
     )  # fmt: skip
-    return _joined(results[:count], others)
+    return _join_halves(results[:count], others)
 
 
 def _mark(values: Sequence[Any], kept: dict[Var, Verdict]) -> list[Any]:
@@ -772,7 +772,7 @@ def _mark(values: Sequence[Any], kept: dict[Var, Verdict]) -> list[Any]:
     return [remat_residual_p.bind(x, verdict=verdict)[0] for x, verdict in pairs]
 
 
-def _joined(forward: Sequence[Any], backward: Sequence[Any]) -> list[Any]:
+def _join_halves(forward: Sequence[Any], backward: Sequence[Any]) -> list[Any]:
     return [saved_value_p.bind(y, z)[0] for y, z in zip(forward, backward, strict=True)]
 
 
@@ -968,7 +968,7 @@ def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
     for inner, made in _made_inside(eqn, eqn.outputs.index(v)):
         maker = _eqn_of(inner, made)
         if maker is not None and any(isinstance(x, Var) for x in maker.inputs):
-            return _origin(inner, made)[0] + _repeated(eqn), ""
+            return _origin(inner, made)[0] + _describe_repeats(eqn), ""
     return _made_by(jaxpr, eqn), ""
 
 
@@ -1003,7 +1003,7 @@ def _eqn_of(jaxpr: Jaxpr, v: Any) -> Equation | None:
     return next((e for e in jaxpr.eqns if v in set(e.outputs)), None)
 
 
-def _repeated(eqn: Equation) -> str:
+def _describe_repeats(eqn: Equation) -> str:
     """Say how often what is inside is run."""
     if eqn.primitive.name == "scan":
         return f", in each of {eqn.params['length']} steps"
@@ -1118,7 +1118,7 @@ def checkpoint(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = xprim.static_positions(static, len(args), "checkpoint")
-            return _called(fun, args, kwargs, fixed, prevent_cse, chosen)
+            return _bind_call(fun, args, kwargs, fixed, prevent_cse, chosen)
         except Exception as error:
             shorten(error)
             raise
@@ -1126,7 +1126,7 @@ def checkpoint(
     return checkpointed
 
 
-def _called(
+def _bind_call(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], fixed: Sequence[int],
     prevent_cse: Any, policy: Any,
 ) -> Any:  # fmt: skip
@@ -1422,7 +1422,7 @@ def _would_repeat_effects(jaxpr: ClosedJaxpr) -> UndefinedRuleError:
     ))  # fmt: skip
 
 
-def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+def _mark_derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Mark what runs in the backward pass."""
     return {"differentiated": True} if kind == "transpose" else {}
 
@@ -1431,6 +1431,10 @@ checkpoint_p = Primitive(
     "checkpoint",
     call_like=True,
     **call_rules(
-        "checkpoint", derived=_derived, stablehlo=_stablehlo, linearize=_linearize, sums_later=True
+        "checkpoint",
+        derived=_mark_derived,
+        stablehlo=_stablehlo,
+        linearize=_linearize,
+        sums_later=True,
     ),
 )

@@ -167,12 +167,12 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
             fixed, rest = self._divide(bound)
 
             def of_rest(*others: Any) -> Any:
-                return fun(*self._joined(fixed, others))
+                return fun(*self._join_arguments(fixed, others))
 
             def rule(axis_size: int, in_batched: Any, *others: Any) -> Any:
                 none = [None] * len(fixed)
-                mapped = self._joined(none, in_batched)
-                return vmap_rule(axis_size, mapped, *self._joined(fixed, others))
+                mapped = self._join_arguments(none, in_batched)
+                return vmap_rule(axis_size, mapped, *self._join_arguments(fixed, others))
 
             batched = custom_vmap(looking_like(fun)(of_rest))
             batched.def_vmap(rule)
@@ -205,7 +205,7 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
             def of_active(*moved: Any) -> Any:
                 given = dict(zip(active, moved, strict=True))
                 others = [given.get(i, x) for i, x in enumerate(values)]
-                return reverse(*self._joined(fixed, xtree.unflatten(tree, others)))
+                return reverse(*self._join_arguments(fixed, xtree.unflatten(tree, others)))
 
             def push(residuals: Any, dots: list[Any]) -> list[Any]:
                 tangent = jvp(*fixed, residuals[0], all_tangents(dots))[1]
@@ -237,7 +237,7 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
         return ([args[i] for i in sorted(fixed_at)],
                 [x for i, x in enumerate(args) if i not in fixed_at])  # fmt: skip
 
-    def _joined(self, fixed: Any, others: Any) -> list[Any]:
+    def _join_arguments(self, fixed: Any, others: Any) -> list[Any]:
         """Return all arguments in their places."""
         count = len(fixed) + len(others)
         fixed_at = sorted({i % count for i in self.nondiff_argnums})

@@ -439,7 +439,7 @@ def _map(
                   for first in range(0, count, size))  # fmt: skip
         parts = [vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])
                  for basis in chunks]  # fmt: skip
-        return [_concatenated(part) for part in zip(*parts, strict=True)]
+        return [_concatenate(part) for part in zip(*parts, strict=True)]
     return _in_loop(vmap(fun), avals, starts, count, size, is_ahead)
 
 
@@ -495,7 +495,7 @@ def _basis(
             for start, a in zip(starts, avals, strict=True)]  # fmt: skip
 
 
-def _concatenated(parts: Sequence[Any]) -> Any:
+def _concatenate(parts: Sequence[Any]) -> Any:
     return parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=0)[0]
 
 
@@ -513,7 +513,7 @@ def _one_by_one(
         for vector in zip(*basis, strict=True)
     ]
     return [
-        _concatenated([_reshape(r, (1, *r.aval.shape)) for r in column])
+        _concatenate([_reshape(r, (1, *r.aval.shape)) for r in column])
         for column in zip(*rows, strict=True)
     ]
 

@@ -242,11 +242,13 @@ class _Program:
         """Return the segments of a run of equations that store least."""
         atoms = self._atoms(run)
         leaving = [
-            [(self.last[v], bytes_of(v.aval)) for v in self._made(atom)
+            [(self.last[v], bytes_of(v.aval)) for v in self._find_made(atom)
              if self.last.get(v, -1) >= atom.stop]
             for atom in atoms
         ]  # fmt: skip
-        again = [_bytes_of_all(self.residuals.intersection(self._made(atom))) for atom in atoms]
+        again = [
+            _bytes_of_all(self.residuals.intersection(self._find_made(atom))) for atom in atoms
+        ]
         best: list[tuple[float, int]] = [(0.0, 0)]  # what is stored up to an atom; where it begins
         for end in range(1, len(atoms) + 1):
             found, size, stored = (float("inf"), 0), 0, 0
@@ -265,7 +267,7 @@ class _Program:
             end = start
         return parts[::-1]
 
-    def _made(self, numbers: range) -> list[Var]:
+    def _find_made(self, numbers: range) -> list[Var]:
         return [v for k in numbers for v in self.closed.eqns[k].outputs]
 
     def _atoms(self, run: range) -> list[range]:

@@ -77,7 +77,7 @@ class ReferenceArguments:
         """
         for ref, before in zip(self.refs.values(), self._given, strict=True):
             if ref.lend() is not before:
-                raise _aliased(ref, self._operation, "passed to the function and closed over")
+                raise _alias_error(ref, self._operation, "passed to the function and closed over")
         for ref, value, changed in zip(self.refs.values(), values, self._changed, strict=True):
             if changed:
                 ref.write(value)
@@ -99,11 +99,11 @@ def check_each_once(refs: Iterable[BaseRef], operation: str) -> None:
     seen: set[int] = set()
     for ref in refs:
         if id(ref) in seen:
-            raise _aliased(ref, operation, "passed twice")
+            raise _alias_error(ref, operation, "passed twice")
         seen.add(id(ref))
 
 
-def _aliased(ref: BaseRef, operation: str, how: str) -> ValueError:
+def _alias_error(ref: BaseRef, operation: str, how: str) -> ValueError:
     return ValueError(message(
         operation, f"one {ref.kind} is used under two names.",
         got=f"a {ref.kind} of {ref.aval.str_long()}, {how}",

@@ -281,11 +281,11 @@ def _on_devices(
         lambda ins, outs, new, _: ([*ins], [*outs, *[new] * len(logged)]),
     )  # fmt: skip
     found = primitive.bind(*operands, **{"jaxpr": closed, **params, **changed})
-    leaves = [_concatenated(x, a) for x, a in zip(found[own:], logged, strict=True)]
+    leaves = [_concatenate(x, a) for x, a in zip(found[own:], logged, strict=True)]
     return found[:own], xtree.unflatten(trees[0], leaves)
 
 
-def _concatenated(x: Any, on_one_device: ShapedArray) -> Any:
+def _concatenate(x: Any, on_one_device: ShapedArray) -> Any:
     """Return what devices log along the first dimension; some calls stack it in front of that."""
     if x.aval.ndim == on_one_device.ndim:
         return x

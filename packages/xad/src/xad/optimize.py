@@ -174,7 +174,7 @@ def _line_search(
     false = xnp.zeros((), bool)
     state = _Search(first, start, start, false, false, 0)
     found = lax.while_loop(
-        lambda s: ~s.done & (s.count < most), step, state, max_steps=_bound(most)
+        lambda s: ~s.done & (s.count < most), step, state, max_steps=_find_bound(most)
     )
     return found.low, found.done, found.count
 
@@ -248,12 +248,12 @@ def _iterate(
 
     begin = _State(x, value, gradient, memory, finished, 1, 0)
     return lax.while_loop(
-        lambda s: s.status < 0, step, begin, max_steps=_bound(options["maxiter"]),
+        lambda s: s.status < 0, step, begin, max_steps=_find_bound(options["maxiter"]),
         checkpoints="log",
     )  # fmt: skip
 
 
-def _bound(steps: Any) -> int | None:
+def _find_bound(steps: Any) -> int | None:
     """Return a bound that reverse mode can go back by, None where there is none.
 
     Derivatives of second order take as many steps as the bound says.

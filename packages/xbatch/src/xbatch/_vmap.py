@@ -738,7 +738,7 @@ class _Mapping:
             results, out_dims = in_chunks(axis, flat_fun, values, dims, chunk_size)
         if refs:
             results, out_dims = write_outer_refs(axis, refs, results, out_dims)
-        wanted = self._wanted(results, out_tree)
+        wanted = self._select_wanted(results, out_tree)
         placed = [
             x.value if type(x) is Held else x if d is w else self._place(axis, x, d, w, i, out_tree)
             for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
@@ -753,7 +753,7 @@ class _Mapping:
     def _size_of(self, axis: BatchAxis) -> Any:
         return axis.size if self.size_given is None else self.size_given
 
-    def _wanted(self, results: Sequence[Any], out_tree: Any) -> list[Any]:
+    def _select_wanted(self, results: Sequence[Any], out_tree: Any) -> list[Any]:
         wanted = self.out_memo.get(out_tree)
         if wanted is None:
             axes = _axes_of_results(self.out_axes, out_tree, results)
@@ -766,7 +766,7 @@ class _Mapping:
         def placed(i: int, x: Any, dim: Any, wanted: Any) -> Any:
             return self._place(axis, x, dim, wanted, i, out_tree)
 
-        wanted = self._wanted(results, out_tree)
+        wanted = self._select_wanted(results, out_tree)
         return wholes_of(axis, self._size_of(axis), results, wanted, placed)
 
     def _arguments(

@@ -456,7 +456,9 @@ def irfft2(
 def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Array:
     x = array_of(a, name)
     lengths = None if n is None else (_length(n, name),)
-    return _scale(x, name, kind, lengths, (axis_of(axis, x.aval.ndim, name),), _known(norm, name))
+    return _scale(
+        x, name, kind, lengths, (axis_of(axis, x.aval.ndim, name),), _check_norm(norm, name)
+    )
 
 
 def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
@@ -477,7 +479,7 @@ def _along_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
             got=f"s={tuple(s)} and axes={tuple(axes)}",
         ))  # fmt: skip
     lengths = None if s is None else tuple([_length(n, name, -1) for n in s])
-    return _scale(x, name, kind, lengths, found, _known(norm, name))
+    return _scale(x, name, kind, lengths, found, _check_norm(norm, name))
 
 
 def _length(n: Any, name: str, kept: int | None = None) -> int:
@@ -489,7 +491,7 @@ def _length(n: Any, name: str, kept: int | None = None) -> int:
     return int(found)
 
 
-def _known(norm: str | None, name: str) -> str:
+def _check_norm(norm: str | None, name: str) -> str:
     if norm is None:
         return "backward"
     require_choice(name, "norm", norm, _NORMS)
@@ -498,7 +500,7 @@ def _known(norm: str | None, name: str) -> str:
 
 def _exchange(norm: str | None, name: str) -> str:
     """Return the norm of a transform that goes the other way."""
-    return _NORMS[-1 - _NORMS.index(_known(norm, name))]
+    return _NORMS[-1 - _NORMS.index(_check_norm(norm, name))]
 
 
 @dispatched(1)
@@ -515,7 +517,7 @@ def _scale(
         return _without_axes(x, kind)
     x = moveaxis(x, axes, tuple(range(-len(axes), 0)))
     sizes = _sizes(x.aval.shape[-len(axes) :], lengths, kind, name)
-    result = _transformed(_crop_or_pad(x, sizes, kind), kind, sizes)
+    result = _transform_last(_crop_or_pad(x, sizes, kind), kind, sizes)
     factor = _factor(math.prod(sizes), kind in _FORWARD, norm)
     if factor != 1:
         result = bind("mul", result, scalar_like(result, factor))
@@ -558,7 +560,7 @@ def _crop_or_pad(x: Array, sizes: tuple[int, ...], kind: FftType) -> Array:
     return bind("pad", x, scalar_array(0, x.aval.dtype), padding_config=tuple(config))
 
 
-def _transformed(x: Array, kind: FftType, sizes: tuple[int, ...]) -> Array:
+def _transform_last(x: Array, kind: FftType, sizes: tuple[int, ...]) -> Array:
     """Transform the last dimensions, three at a time; a real transform is of the very last ones."""
     if len(sizes) <= _MOST_AXES:
         return _transform(x, kind, sizes)
@@ -572,7 +574,7 @@ def _among(x: Array, kind: FftType, sizes: tuple[int, ...]) -> Array:
     """Transform the dimensions before the last three."""
     source = tuple(range(-len(sizes) - _MOST_AXES, -_MOST_AXES))
     target = tuple(range(-len(sizes), 0))
-    return moveaxis(_transformed(moveaxis(x, source, target), kind, sizes), target, source)
+    return moveaxis(_transform_last(moveaxis(x, source, target), kind, sizes), target, source)
 
 
 def _factor(count: int, forward: bool, norm: str) -> float:

@@ -83,7 +83,7 @@ def _between(far: float, x: Any) -> Any:
     return bind("min", bind("max", x, scalar_like(x, -far)), scalar_like(x, far))
 
 
-def _ordered(name: str, x: Any, floating: bool = True) -> Array:
+def _check_ordered(name: str, x: Any, floating: bool = True) -> Array:
     """Return the operand of a function that compares: an array, which is not complex.
 
     Args:
@@ -141,7 +141,7 @@ def relu(x: ArrayLike) -> Array:
         >>> nn.relu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0., 0., 2.], dtype=float32)
     """
-    x = _ordered("relu", x, floating=False)
+    x = _check_ordered("relu", x, floating=False)
     zero = scalar_like(x, 0)
     return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
@@ -166,7 +166,7 @@ def relu6(x: ArrayLike) -> Array:
         >>> nn.relu6(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0., 0., 2.], dtype=float32)
     """
-    x = _ordered("relu6", x)
+    x = _check_ordered("relu6", x)
     six = scalar_like(x, 6)
     return select(bind("ge", x, six), six, relu(x))
 
@@ -349,7 +349,7 @@ def hard_tanh(x: ArrayLike) -> Array:
         >>> nn.hard_tanh(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-1.,  0.,  1.], dtype=float32)
     """
-    x = _ordered("hard_tanh", x, floating=False)
+    x = _check_ordered("hard_tanh", x, floating=False)
     below = x if dtypes.is_unsigned_integer(x.dtype) else xn.where(x < -1, -1, x)
     return _where(x > 1, 1, below)
 
@@ -374,7 +374,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         >>> nn.hard_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0.333, 0.5  , 0.833], dtype=float32)
     """
-    return _rounded_once(lambda x: relu6(x + 3) / 6, _ordered("hard_sigmoid", x))
+    return _rounded_once(lambda x: relu6(x + 3) / 6, _check_ordered("hard_sigmoid", x))
 
 
 @dispatched(1)
@@ -397,7 +397,7 @@ def hard_silu(x: ArrayLike) -> Array:
         >>> nn.hard_silu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-0.333,  0.   ,  1.667], dtype=float32)
     """
-    return _rounded_once(_hard_silu, _ordered("hard_silu", x))
+    return _rounded_once(_hard_silu, _check_ordered("hard_silu", x))
 
 
 def _hard_silu(x: Any) -> Array:
@@ -416,7 +416,7 @@ def _expm1_below_zero(x: Any) -> Array:
 
 @dispatched(2)
 def _elu(x: Any, alpha: Any) -> Array:
-    x = _ordered("elu", x)
+    x = _check_ordered("elu", x)
     return _where(x > 0, x, alpha * _expm1_below_zero(x))
 
 
@@ -461,7 +461,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> nn.celu(xnp.array([-1.0, 0.0, 2.0]), alpha=2.0).round(3)
         Array([-0.787,  0.   ,  2.   ], dtype=float32)
     """
-    x, alpha = inexact("celu", _ordered("celu", x), alpha)
+    x, alpha = inexact("celu", _check_ordered("celu", x), alpha)
     dispatch.check_ranks("celu", x, alpha)
     above = x > 0
     scale = xn.where(above, 1, alpha)  # of any value, NaN too, it has no part in what is above 0
@@ -490,7 +490,7 @@ def selu(x: ArrayLike) -> Array:
         >>> nn.selu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-1.111,  0.   ,  2.101], dtype=float32)
     """
-    return _rounded_once(_selu, _ordered("selu", x))
+    return _rounded_once(_selu, _check_ordered("selu", x))
 
 
 def _selu(x: Any) -> Array:
@@ -499,7 +499,7 @@ def _selu(x: Any) -> Array:
 
 @dispatched(2)
 def _leaky_relu(x: Any, factor: Any) -> Array:
-    x = _ordered("leaky_relu", x)
+    x = _check_ordered("leaky_relu", x)
     return _where(x >= 0, x, factor * x)
 
 
@@ -663,7 +663,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         >>> nn.sparse_plus(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0.  , 0.25, 2.  ], dtype=float32)
     """
-    x = _ordered("sparse_plus", x)
+    x = _check_ordered("sparse_plus", x)
     middle = xn.where(abs(x) >= 1, 0, x)  # NaN stays
     return _where(x <= -1, 0, xn.where(x >= 1, x, (middle + 1) ** 2 / 4))
 
@@ -688,7 +688,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         >>> nn.sparse_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    x = _ordered("sparse_sigmoid", x)
+    x = _check_ordered("sparse_sigmoid", x)
     return 0.5 * xn.clip(x + 1, 0, 2)
 
 
@@ -1240,7 +1240,7 @@ def _scores(
     scores = scores * scale
     if bias is not None:
         scores = (scores + array_of(bias, "dot_product_attention")).astype(wide)
-    for seen in (mask, *_seen(q.shape[1], k.shape[1], is_causal, window, *counts)):
+    for seen in (mask, *_visibility_masks(q.shape[1], k.shape[1], is_causal, window, *counts)):
         scores = scores if seen is None else xn.where(seen, scores, _HIDDEN)
     return scores
 
@@ -1294,7 +1294,7 @@ def _bias_of(q: Array, k: Array, bias: Any, mask: Any) -> Array | None:
     return xn.broadcast_to(added, (*added.shape[:2], q.shape[1], k.shape[1]))
 
 
-def _unsuited(
+def _describe_unsuited(
     q: Array, k: Array, v: Array, scale: Any, is_causal: bool, window: Any, longest: int
 ) -> str:
     """Say what of the operands cuDNN has not, or nothing."""
@@ -1312,7 +1312,7 @@ def _unsuited(
 
 
 def _check_cudnn(q: Array, k: Array, v: Array, scale: Any, is_causal: bool, window: Any) -> None:
-    reason = _unsuited(q, k, v, scale, is_causal, window, _LONGEST)
+    reason = _describe_unsuited(q, k, v, scale, is_causal, window, _LONGEST)
     if reason:
         error = TypeError if reason.startswith("cuDNN has it for") else ValueError
         raise error(message(
@@ -1326,7 +1326,7 @@ def _serves(
 ) -> bool:
     """Return whether programs for CUDA call cuDNN where nothing is said; log why they do not."""
     sizes = (*q.shape, *k.shape)
-    reason = _unsuited(q, k, v, scale, is_causal, window, _LONGEST_OF_ALL)
+    reason = _describe_unsuited(q, k, v, scale, is_causal, window, _LONGEST_OF_ALL)
     if reason:
         pass
     elif any(x is not None for x in others):
@@ -1374,7 +1374,7 @@ def _both_sides(size: Any) -> tuple[int, int] | None:
     return int(sides[0]), int(sides[1])
 
 
-def _seen(
+def _visibility_masks(
     queries: int, keys: int, is_causal: bool, window: Any, query_counts: Any, key_counts: Any
 ) -> list[Any]:
     """Return masks of what queries see, that broadcast to (B, N, T, S)."""

@@ -138,7 +138,7 @@ class Ref(_Methods, BaseRef):
                 got=array.aval.str_long(), expected=self.dtype.name,
                 hint=f"value.astype({self.dtype.name!r}) converts it",
             ))  # fmt: skip
-        return _typed(array, self.dtype)
+        return _as_strong(array, self.dtype)
 
     def __len__(self) -> int:
         require(self.shape, "len", "a reference of rank 0 has no length.", error=TypeError)
@@ -247,7 +247,7 @@ def new_ref(
     _check_place("new_ref", memory_space, pin)
     require(kind is None, "new_ref", "kind must be None, got {!r}.", kind)
     array = as_array(init_val, what="new_ref: the first value")
-    return Ref(_typed(array, array.dtype))
+    return Ref(_as_strong(array, array.dtype))
 
 
 def empty_ref(ty: DuckTypedArray | ArrayLike, memory_space: None = None, pin: bool = False) -> Ref:
@@ -351,7 +351,7 @@ def _check_place(operation: str, memory_space: Any, pin: bool) -> None:
     )  # fmt: skip
 
 
-def _typed(array: Array, dtype: Any) -> Array:
+def _as_strong(array: Array, dtype: Any) -> Array:
     """Return an array of a dtype that is not weak."""
     if array.dtype == dtype and not array.aval.weak_type:
         return array

@@ -104,7 +104,7 @@ def on_batch(
     ]
 
 
-def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+def _derive_params(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Return what changes for a derived call: what stands for a value is cut and stacked as it."""
     in_axes, out_axes = entries(
         params["in_axes"], params["out_axes"], 0, lambda axis: None if axis is None else axis + 1
@@ -121,7 +121,7 @@ def _scope(params: dict[str, Any]) -> Any:
     return extended_axes({params["axis_name"]: params["axis_size"]})
 
 
-_RULES = call_rules("pmap", derived=_derived, scope=_scope)
+_RULES = call_rules("pmap", derived=_derive_params, scope=_scope)
 
 
 def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any) -> Any:

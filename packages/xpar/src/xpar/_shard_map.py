@@ -97,7 +97,9 @@ class MemberValues:
         blocks = self._blocks(x)
         if blocks is None:
             return None
-        shown = "\n".join([f"{place}: {block}" for place, block in self._shown(blocks, axes)])
+        shown = "\n".join(
+            [f"{place}: {block}" for place, block in self._format_blocks(blocks, axes)]
+        )
         raise ValueError(message(
             "shard_map", "one value is required, but each member holds its own.",
             got=f"{x.aval.str_long()}\n{shown}",
@@ -119,7 +121,7 @@ class MemberValues:
         names = ", ".join(map(str, axes))
         lines = [f"{x.aval.str_long()} at mesh coordinates ({names}):"]
         lines += [f"{place}:\n{block}" if "\n" in block else f"{place}: {block}"
-                  for place, block in self._shown(blocks, axes)]  # fmt: skip
+                  for place, block in self._format_blocks(blocks, axes)]  # fmt: skip
         return "\n".join(lines)
 
     def _axes(self, x: Tracer) -> tuple[Any, ...]:
@@ -133,7 +135,7 @@ class MemberValues:
     def _is_typed(self, name: Any) -> bool:
         return name in self._evaluate.checked  # type: ignore[attr-defined]
 
-    def _shown(self, blocks: Array, axes: tuple[Any, ...]) -> list[tuple[str, str]]:
+    def _format_blocks(self, blocks: Array, axes: tuple[Any, ...]) -> list[tuple[str, str]]:
         sizes = [self._mesh.shape[name] for name in axes]
         places = list(itertools.product(*map(range, sizes)))
         with xprim.use_trace(xprim.EAGER):  # not in the function that is being traced
@@ -150,13 +152,13 @@ class MemberValues:
         """Return the value, stacked where members hold different ones; None if not known."""
         variable: Any = x.variable
         if variable not in self._found:
-            self._found[variable] = self._computed(variable, self._axes(x))
+            self._found[variable] = self._compute_value(variable, self._axes(x))
         return self._found[variable]  # type: ignore[no-any-return]
 
-    def _computed(self, variable: Any, axes: tuple[Any, ...]) -> Array | None:
+    def _compute_value(self, variable: Any, axes: tuple[Any, ...]) -> Array | None:
         trace = self._trace
-        arrays = [_known(x) for x in self._operands]
-        consts = [_known(c) for c in trace.consts]
+        arrays = [_array_if_known(x) for x in self._operands]
+        consts = [_array_if_known(c) for c in trace.consts]
         if trace.refs or any(a is None for a in (*arrays, *consts)):
             return None
         needed, eqns = {variable}, []
@@ -173,7 +175,7 @@ class MemberValues:
         return found
 
 
-def _known(x: Any) -> Any:
+def _array_if_known(x: Any) -> Any:
     """Return an array, what a tracer of a derivative holds, or None."""
     if isinstance(x, Tracer):
         return x.concrete()
@@ -466,7 +468,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
     return manual_computation(b, jaxpr, operands, ports_in, ports_out, mesh, manual, name)
 
 
-def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+def _derive_specs(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Return how the values of a derived call lie: what stands for a value, as that value does."""
     active = params["active"]
     residual = BlockSpec(PartitionSpec(), 0, active)
@@ -542,7 +544,7 @@ def _scope(params: dict[str, Any]) -> Any:
     return xprim.extended_axes({name: sizes[name] for name in params["manual"]})
 
 
-_RULES = call_rules("shard_map", derived=_derived, scope=_scope)
+_RULES = call_rules("shard_map", derived=_derive_specs, scope=_scope)
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
@@ -648,7 +650,7 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     ]
 
 
-def _stacked(*, mesh: Any, in_lays: Any, out_lays: Any, **_params: Any) -> dict[str, Any]:
+def _stack_specs(*, mesh: Any, in_lays: Any, out_lays: Any, **_params: Any) -> dict[str, Any]:
     return {
         name: tuple([lay.stacked(mesh) for lay in lays])
         for name, lays in (("in_lays", in_lays), ("out_lays", out_lays))
@@ -689,7 +691,7 @@ shard_map_p: Primitive = Primitive(
         "stablehlo": _stablehlo,
         "transpose": _transpose,
         "batch": _batch,
-        "stacked": _stacked,
+        "stacked": _stack_specs,
         "checked": _check,
     },
 )

@@ -174,12 +174,12 @@ class Step:
         try:
             digest, _, text = path.read_text().rstrip("\n").partition("\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise _damaged(path, str(error)) from None
+            raise _damage_error(path, str(error)) from None
         if hashlib.sha256(text.encode()).hexdigest() != digest:
-            raise _damaged(path, "its checksum differs")
+            raise _damage_error(path, "its checksum differs")
         found: dict[str, Any] = json.loads(text)
         if found["version"] != _VERSION:
-            raise _damaged(path, f"version {found['version']}, where {_VERSION} is known")
+            raise _damage_error(path, f"version {found['version']}, where {_VERSION} is known")
         return found
 
 
@@ -229,7 +229,7 @@ class Reader:
             part[_slices(common, [start for start, _ in bounds])] = piece[inner]
             left -= int(np.prod([stop - start for start, stop in common], dtype=np.int64))
         if left:
-            raise _damaged(self.step.path, f"{left} elements of x{name} are in no piece")
+            raise _damage_error(self.step.path, f"{left} elements of x{name} are in no piece")
         return part
 
     def _overlapping(self, name: str, bounds: Bounds) -> Iterator[tuple[dict[str, Any], Bounds]]:
@@ -250,9 +250,9 @@ class Reader:
             with library().safe_open(str(path), framework="numpy") as stored:
                 found = stored.get_tensor(entry["name"])
         except Exception as error:  # the library has errors of its own for all that can be wrong
-            raise _damaged(path, str(error)) from None
+            raise _damage_error(path, str(error)) from None
         if _digest(found) != entry["sha256"]:
-            raise _damaged(path, f"the checksum of a piece of x{entry['array']} differs")
+            raise _damage_error(path, f"the checksum of a piece of x{entry['array']} differs")
         shape = [stop - start for start, stop in entry["bounds"]]
         elements = found if kind.dtype in _PLAIN else found.view(np.dtype(kind.dtype))
         self._last = key, elements.reshape(shape)
@@ -276,7 +276,7 @@ def _slices(bounds: Bounds, origin: list[int]) -> tuple[slice, ...]:
     return tuple([slice(start - zero, stop - zero) for (start, stop), zero in pairs])
 
 
-def _damaged(path: Path, what: str) -> CheckpointError:
+def _damage_error(path: Path, what: str) -> CheckpointError:
     return CheckpointError(message(
         "restore", "the checkpoint is damaged.", got=f"{path}: {what}",
         hint="restore an earlier step: steps(directory) lists them",

@@ -284,13 +284,13 @@ def attach_methods(methods: Mapping[str, Any], *, to: type[Array] = Array) -> No
     """
     for name, method in methods.items():
         _name_after(name, method)
-        setattr(to, name, _bound(method))
+        setattr(to, name, _bind_method(method))
 
 
-def _bound(method: Any) -> Any:
+def _bind_method(method: Any) -> Any:
     if type(method) is property:
         getter = method.fget
-        return method if getter is None else method.getter(_bound(getter))
+        return method if getter is None else method.getter(_bind_method(getter))
     return method if type(method) is not FunctionType or is_boundary(method) else boundary(method)
 
 

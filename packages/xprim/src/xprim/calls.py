@@ -554,7 +554,7 @@ class _CallRules:
         results = self.bind(
             "batched", batched, values, params,
             lambda ins, outs, _, shift: (
-                _changed(shift, ins, mapped), _changed(shift, outs, mapped_out)
+                _change_entries(shift, ins, mapped), _change_entries(shift, outs, mapped_out)
             ),
             refs,
         )  # fmt: skip
@@ -572,7 +572,7 @@ def _with_entries_of(refs: Sequence[UsedRef], entries: Entries) -> Entries:
     return add_ref_entries
 
 
-def _changed(
+def _change_entries(
     change: Callable[[Any], Any], entries: Sequence[Any], mask: Sequence[bool]
 ) -> list[Any]:
     return [change(e) if m else e for e, m in zip(entries, mask, strict=True)]

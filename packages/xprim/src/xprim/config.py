@@ -399,14 +399,14 @@ class Option(OneOfItsName, Generic[T]):
 
     def check(self, value: object) -> T:
         """Return `value` if the option takes it, else raise TypeError or ValueError."""
-        checked = self._checked(value)
+        checked = self._check(value)
         if checked != self.default:
             self.used = True
             for name in _option_by_name.keys() & self.spreads_to:  # those that are defined yet
                 _option_by_name[name].used = True
         return checked
 
-    def _checked(self, value: object) -> T:
+    def _check(self, value: object) -> T:
         if self.choices is not None:
             # By type too: 1 == True, but an option never holds a value of another type.
             if any(type(value) is type(choice) and value == choice for choice in self.choices):

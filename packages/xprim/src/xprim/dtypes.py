@@ -282,7 +282,7 @@ def canonicalize_dtype(dtype: DTypeLike | ExtendedDType) -> DType:
         if known is not None:
             return known
     try:
-        exact: DType = _understood(dtype, "canonicalize_dtype")
+        exact: DType = _interpret(dtype, "canonicalize_dtype")
     except TypeError as error:
         leave(error)
         raise
@@ -310,7 +310,7 @@ def requested_dtype(dtype: DTypeLike | ExtendedDType, operation: str = "dtype") 
         return python_scalar_dtype(float)
     if isinstance(dtype, type) and dtype in DEFAULT_BY_PYTHON_TYPE:
         return python_scalar_dtype(dtype)
-    exact = _understood(dtype, operation)
+    exact = _interpret(dtype, operation)
     if config.values.explicit_x64_dtypes == "allow" or config.values.enable_x64:
         return exact
     available = _TO_32_BITS.get(exact, exact)
@@ -495,7 +495,7 @@ def finfo(dtype: DTypeLike) -> np.finfo[Any]:
 @functools.lru_cache(maxsize=256)
 def _float_limits(dtype: DTypeLike) -> np.finfo[Any]:
     """Return what `finfo` says."""
-    exact = _understood(dtype, "finfo")
+    exact = _interpret(dtype, "finfo")
     if exact not in _INEXACT_SET:
         problem = f"{exact.name} is not a floating dtype."
         raise ValueError(message("finfo", problem, hint="iinfo describes integers"))
@@ -525,7 +525,7 @@ def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
 @functools.lru_cache(maxsize=256)
 def _integer_limits(dtype: DTypeLike) -> ml_dtypes.iinfo:
     """Return what `iinfo` says."""
-    exact = _understood(dtype, "iinfo")
+    exact = _interpret(dtype, "iinfo")
     if exact not in _INTEGER_SET:
         hint = "finfo describes floating dtypes" if exact in _INEXACT_SET else ""
         raise ValueError(message("iinfo", f"{exact.name} is not an integer dtype.", hint=hint))
@@ -546,7 +546,7 @@ def itemsize_bits(dtype: DTypeLike) -> int:
         >>> itemsize_bits("int4"), itemsize_bits("complex64")
         (4, 64)
     """
-    exact = _understood(dtype, "itemsize_bits")
+    exact = _interpret(dtype, "itemsize_bits")
     if exact in _INTEGER_SET:
         return int(iinfo(exact).bits)
     if exact in _FLOATING_SET:
@@ -567,7 +567,7 @@ def short_name(dtype: Any) -> str:
         return dtype.name if isinstance(dtype, ExtendedDType) else str(np.dtype(dtype).name)
 
 
-def _understood(dtype: DTypeLike | ExtendedDType, operation: str) -> Any:
+def _interpret(dtype: DTypeLike | ExtendedDType, operation: str) -> Any:
     """Return the one object for a dtype that values can have, of 64 bits where it says so."""
     if isinstance(dtype, ExtendedDType):
         return dtype

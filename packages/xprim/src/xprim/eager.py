@@ -324,7 +324,7 @@ class EagerTrace(Trace):
                 and backend.takes(primitive, operands, params, avals_out)
                 and "effects" not in primitive.rules
             ):
-                return self._compiled(primitive, operands, params, avals_out)
+                return self._run_compiled(primitive, operands, params, avals_out)
             hosts = [x.host if x.host is not None else x.to_host() for x in operands]
         except (MixedMemoryError, NotNumbersError) as error:
             _require_concrete(primitive, operands)
@@ -354,7 +354,7 @@ class EagerTrace(Trace):
         found = operands_on_host(operands, is_uncommitted, self, error)
         return self.process(primitive, found, params)
 
-    def _compiled(
+    def _run_compiled(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
         avals_out: tuple[ShapedArray, ...],
     ) -> tuple[Any, ...]:  # fmt: skip

@@ -737,7 +737,7 @@ class Walk:
             return self._of_library(fun)
         return self._visit(fun, self._library_wrapper if is_library else self._user_function)
 
-    def _transformed(self, fun: Transformed) -> Hashable:
+    def _transformed_function(self, fun: Transformed) -> Hashable:
         own = fun.__dict__.get(PARTS)
         if own is not None and own[0]() is fun:
             return ("own", self.key(own[1]()))
@@ -981,7 +981,7 @@ Walk._by_kind = {
     property: Walk._property,
     functools.cached_property: Walk._cached_property,
     types.FunctionType: Walk._function,
-    Transformed: Walk._transformed,
+    Transformed: Walk._transformed_function,
     types.MethodType: Walk._method,
     types.BuiltinFunctionType: Walk._builtin,
     types.MethodWrapperType: Walk._builtin,

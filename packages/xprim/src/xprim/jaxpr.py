@@ -360,7 +360,7 @@ def programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
 
 def _programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
     each = [eqn.params for eqn in closed.jaxpr.eqns if eqn.params]
-    inside = _held([value for params in each for value in params.values()])
+    inside = _find_held([value for params in each for value in params.values()])
     return tuple(dict.fromkeys([x for x in inside if type(x) is ClosedJaxpr]))
 
 
@@ -488,7 +488,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """Yield the jaxprs among the params of an equation."""
-    for program in _held(params.values()):
+    for program in _find_held(params.values()):
         yield program.jaxpr if type(program) is ClosedJaxpr else program
 
 
@@ -497,7 +497,7 @@ def held_programs(params: dict[str, Any]) -> list[ClosedJaxpr]:
 
     What is derived for the equation is best kept in the memo of the first one: it dies with it.
     """
-    return [program for program in _held(params.values()) if type(program) is ClosedJaxpr]
+    return [program for program in _find_held(params.values()) if type(program) is ClosedJaxpr]
 
 
 def map_programs(
@@ -539,7 +539,7 @@ def program_of_equation(
     return ClosedJaxpr(Jaxpr((), invars, outvars, [eqn], name or primitive.name))
 
 
-def _held(values: Iterable[Any]) -> list[Any]:
+def _find_held(values: Iterable[Any]) -> list[Any]:
     """Return the programs among the params of equations, closed or not."""
     each = [v if type(v) is tuple or type(v) is list else (v,) for v in values]
     return [x for items in each for x in items if type(x) is ClosedJaxpr or type(x) is Jaxpr]

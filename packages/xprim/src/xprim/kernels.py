@@ -157,7 +157,7 @@ class KernelTable(dict[Any, Any]):
           *args: of `make`.
         """
         found = self.find(key)
-        return self.keep(key, _made(self.name, key, make, args)) if found is None else found
+        return self.keep(key, _make_kernel(self.name, key, make, args)) if found is None else found
 
     def use(self, key: Sequence[Any], make: Callable[..., Any], *args: Any) -> Any:
         """Count a use, and return the kernel when it was used often enough to be worth making.
@@ -177,14 +177,14 @@ class KernelTable(dict[Any, Any]):
         if found is REFUSED:
             return None
         if type(found) is _Checked:
-            return found.compared(_made(self.name, key, make, args))
+            return found.compared(_make_kernel(self.name, key, make, args))
         if found is None or type(found) is int:
             checked = _checks.used and _values.enable_checks
             count = found or 0
             if count < self.uses and not checked:
                 self.keep(key, count + 1)
                 return None
-            found = self.keep(key, _made(self.name, key, make, args))
+            found = self.keep(key, _make_kernel(self.name, key, make, args))
             if found is REFUSED:
                 return None
             if checked:
@@ -224,12 +224,12 @@ class ProgramKernels:
         if not isinstance(found, Kernel):  # the number of equations that went by the rules
             found += times * len(closed.jaxpr.eqns)
             if found >= self.worth:
-                found = _made(self.name, (closed.jaxpr.name,), make, (closed,))
+                found = _make_kernel(self.name, (closed.jaxpr.name,), make, (closed,))
             closed.memo[key] = found
         return found if isinstance(found, Kernel) and found is not REFUSED else None
 
 
-def _made(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -> Any:
+def _make_kernel(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -> Any:
     """Return a kernel made under evaluation, or `REFUSED` with the reason in the log."""
     previous, state.trace = state.trace, EAGER
     try:

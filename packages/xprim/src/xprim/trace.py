@@ -168,10 +168,10 @@ class Tracer(Array):
         return int(self._value_or(errors.ConcretizationTypeError, "int"))
 
     def __float__(self) -> float:
-        return self._converted("float", float)
+        return self._convert("float", float)
 
     def __complex__(self) -> complex:
-        return self._converted("complex", complex)
+        return self._convert("complex", complex)
 
     def __index__(self) -> int:
         index: int = self._value_or(errors.TracerIntegerConversionError).__index__()
@@ -202,11 +202,11 @@ class Tracer(Array):
 
     def tolist(self) -> Any:
         """Return the elements as nested lists, where they are known while tracing."""
-        return self._converted("tolist", lambda value: value.tolist())
+        return self._convert("tolist", lambda value: value.tolist())
 
     def tobytes(self, order: str = "C") -> bytes:
         """Return the elements as bytes, where they are known while tracing."""
-        elements: bytes = self._converted("tobytes", lambda value: value.tobytes(order))
+        elements: bytes = self._convert("tobytes", lambda value: value.tobytes(order))
         return elements
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -219,7 +219,7 @@ class Tracer(Array):
         )  # fmt: skip
         raise AttributeError(text, name=name, obj=None)  # Python suggests nothing besides
 
-    def _converted(self, conversion: str, convert: Callable[[Any], R]) -> R:
+    def _convert(self, conversion: str, convert: Callable[[Any], R]) -> R:
         """Convert the concrete value, or raise where a derivative would be lost."""
         number = convert(self._value_or(errors.ConcretizationTypeError, conversion))
         if self.varies():

@@ -330,7 +330,7 @@ class DiskCache:
             self._try_once(new, use)
             write_atomically(self.path(key), data)
             self.stored += 1
-            self._bound(key, len(data))
+            self._collect_now_and_then(key, len(data))
         except (OSError, ValueError, gateway.XlaError) as error:
             self._is_writable = runtime_options.raise_persistent_cache_errors.value
             self._tell("nothing more is stored", f"{self.directory}: {_first_line(error)}")
@@ -386,7 +386,7 @@ class DiskCache:
                 freed += status.st_size
         return freed
 
-    def _bound(self, key: str, nbytes: int) -> None:
+    def _collect_now_and_then(self, key: str, nbytes: int) -> None:
         """Collect once for each 32nd of the bound that is written, by whichever process.
 
         Keys are evenly spread, so some of them, and not a count that ends with the process, say

@@ -97,11 +97,11 @@ class RefsOfProgram:
         for i, ref in passed.items():
             if numbers.setdefault(ref, i) != i:
                 names = arguments.names()
-                raise _aliased(api, name, ref, f"as {names[numbers[ref]]} and as {names[i]}")
+                raise _alias_error(api, name, ref, f"as {names[numbers[ref]]} and as {names[i]}")
         for captured_ref, _ in captured:
             if captured_ref in numbers:
                 where = arguments.names()[numbers[captured_ref]]
-                raise _aliased(api, name, captured_ref, f"as {where}, and closed over")
+                raise _alias_error(api, name, captured_ref, f"as {where}, and closed over")
         return RefsOfCall(passed, self._written_arguments, captured)
 
 
@@ -167,7 +167,7 @@ def _has_rules(closed: ClosedJaxpr) -> bool:
     return own or any(map(has_rules, programs_inside(closed)))
 
 
-def _aliased(api: str, name: str, ref: Any, how: str) -> ValueError:
+def _alias_error(api: str, name: str, ref: Any, how: str) -> ValueError:
     return ValueError(message(
         f"{api}({name})", f"one {ref.kind} is used under two names.",
         got=f"a {ref.kind} of {ref.aval.str_long()}, passed {how}",
@@ -388,7 +388,7 @@ def cache_for(
       previous: the cache that the asker had until now.
     """
     key = (function_key(fun), options)
-    found = previous if previous is not None and previous.key == key else _known(key)
+    found = previous if previous is not None and previous.key == key else _find_known(key)
     change = ""
     if found is not None and is_by_identity(key[0]):
         change = found.change_since(fun)
@@ -404,7 +404,7 @@ def cache_for(
     return found, change
 
 
-def _known(key: Hashable) -> FunctionCache | None:
+def _find_known(key: Hashable) -> FunctionCache | None:
     return _functions.get(key) or _held_by_functions.get(key)
 
 

@@ -243,14 +243,16 @@ class UserFunction:
         try:
             arrays = [_as_array(x, d) for x, d in zip(operands, self._dtypes, strict=True)]
             args, kwargs = self._tree.unflatten(arrays)
-            return self._checked(self._function(*args, **kwargs), avals)
+            return self._check_results(self._function(*args, **kwargs), avals)
         except Exception as error:
             note = f"{self._operation}: raised by {self}"
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             raise
 
-    def _checked(self, results: Any, avals: Sequence[ShapedArray]) -> list[np.ndarray[Any, Any]]:
+    def _check_results(
+        self, results: Any, avals: Sequence[ShapedArray]
+    ) -> list[np.ndarray[Any, Any]]:
         leaves, tree = xtree.flatten(results)
         if len(leaves) != len(avals):
             raise _CallbackResultError(message(

@@ -112,7 +112,7 @@ def _with_state(closed: ClosedJaxpr, requested: EnabledChecks, after: int) -> Cl
         state, outs = requested.run(closed, state, operands)
         return [*state, *outs]
 
-    return _traced(program, closed, requested, after)
+    return _trace_with_checks(program, closed, requested, after)
 
 
 def _remove_checks(closed: ClosedJaxpr, requested: EnabledChecks, after: int) -> ClosedJaxpr:
@@ -122,10 +122,12 @@ def _remove_checks(closed: ClosedJaxpr, requested: EnabledChecks, after: int) ->
         state, operands = args[after : after + 2], [*args[:after], *args[after + 2 :]]
         return nothing.run(closed, state, operands)[1]
 
-    return _traced(program, closed, requested, after)
+    return _trace_with_checks(program, closed, requested, after)
 
 
-def _traced(program: Any, closed: ClosedJaxpr, requested: EnabledChecks, after: int) -> ClosedJaxpr:
+def _trace_with_checks(
+    program: Any, closed: ClosedJaxpr, requested: EnabledChecks, after: int
+) -> ClosedJaxpr:
     avals = [*closed.in_avals[:after], *requested.avals, *closed.in_avals[after:]]
     return ClosedJaxpr(*xprim.trace_to_jaxpr(program, avals, name=closed.jaxpr.name))
 
@@ -768,7 +770,7 @@ def check_bounds(state: State, eqn: Equation, operands: Sequence[Any]) -> State:
         return state
     limits = as_array(np.array([shape[a] - n for a, n in zip(axes, sizes, strict=True)], np.int32))
     wide = lax.convert_element_type(starts, np.int32)
-    bad = lax.bitwise_or(lax.lt(wide, np.int32(0)), lax.gt(wide, _spread(limits, wide)))
+    bad = lax.bitwise_or(lax.lt(wide, np.int32(0)), lax.gt(wide, _broadcast_limits(limits, wide)))
     unsigned = starts.aval.dtype == np.uint32
     if unsigned:  # beyond what int32 holds, it is negative there
         bad = lax.bitwise_or(bad, lax.gt(starts, np.uint32(2**31 - 1)))
@@ -789,7 +791,7 @@ def check_bounds(state: State, eqn: Equation, operands: Sequence[Any]) -> State:
     return state.failing(lax.reduce_or(flat, (0,)), site, [index, axis, size])
 
 
-def _spread(limits: Any, starts: Any) -> Any:
+def _broadcast_limits(limits: Any, starts: Any) -> Any:
     return lax.broadcast_in_dim(limits, starts.aval.shape, (starts.aval.ndim - 1,))
 
 

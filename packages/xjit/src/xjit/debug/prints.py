@@ -160,17 +160,17 @@ class Prompt:
             command = line.strip()
             shown = functools.partial(self._show, command.removeprefix("pp ").removeprefix("p "))
             answer = self._commands.get(command, shown)
-            if (answer if line else self._ended)():
+            if (answer if line else self._answer_end)():
                 return
 
     def _enter(self) -> None:
         self._where()
 
-    def _ended(self) -> bool:
+    def _answer_end(self) -> bool:
         """Answer to the end of the input: whether to continue."""
         return True
 
-    def _failed(self, error: Exception) -> str:
+    def _describe_failure(self, error: Exception) -> str:
         return f"{type(error).__name__}: {error}"
 
     def _say(self, text: str) -> bool:
@@ -188,7 +188,7 @@ class Prompt:
         try:
             return self._say(repr(eval(expression, {**values})))
         except Exception as error:
-            return self._say(self._failed(error))
+            return self._say(self._describe_failure(error))
 
     def _variables(self) -> bool:
         found = self._frames[self._at].variables.items()
@@ -238,14 +238,14 @@ class CommandLine(Prompt):
     def _enter(self) -> None:
         self._say("Entering jdb:")
 
-    def _ended(self) -> bool:
+    def _answer_end(self) -> bool:
         return self._quit()
 
     def _help(self) -> bool:
         return self._say("commands: " + ", ".join(sorted({*self._commands, "p", "pp"})))
 
-    def _failed(self, error: Exception) -> str:
-        return f"*** {super()._failed(error)}"
+    def _describe_failure(self, error: Exception) -> str:
+        return f"*** {super()._describe_failure(error)}"
 
     def _where(self) -> bool:
         lines = [

@@ -190,7 +190,7 @@ class Calls(abc.ABC):
                 uses: list[RefUse] = []
                 with flat.scope(), CollectorPause():
                     staged = trace_to_jaxpr(flat.run, flat.avals, refs=uses, **flat.names())
-                traced = self._kept(place, flat, *staged, uses)
+                traced = self._keep_traced(place, flat, *staged, uses)
             results: Sequence[Any]
             if is_eager and traced.keys:
                 note_call(traced.keys, arrays)
@@ -207,7 +207,7 @@ class Calls(abc.ABC):
             shorten(error)
             raise
 
-    def _kept(
+    def _keep_traced(
         self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any, uses: Sequence[RefUse]
     ) -> Traced:
         written = [use.ref for use in uses if use.is_written]
@@ -277,7 +277,7 @@ class Calls(abc.ABC):
             traced.program = Program(
                 traced.closed,
                 self.name,
-                donated=self._donated(traced, arguments),
+                donated=self._find_donated(traced, arguments),
                 keep_unused=self.keep_unused,
                 placement=self.placement_of(traced),
                 arg_names=arguments.without_leaves().names,
@@ -288,7 +288,7 @@ class Calls(abc.ABC):
             )
         return traced.program
 
-    def _donated(self, traced: Traced, arguments: Arguments) -> Sequence[bool]:
+    def _find_donated(self, traced: Traced, arguments: Arguments) -> Sequence[bool]:
         donated = self.signature.donated(arguments)
         return donated if traced.refs is None else traced.refs.donated(donated)
 
@@ -318,7 +318,7 @@ class Calls(abc.ABC):
             uses: list[RefUse] = []
             with flat.scope(), CollectorPause():
                 staged = trace_to_jaxpr(flat.run, flat.avals, refs=uses, **flat.names())
-            traced = self._kept(place, flat, *staged, uses)
+            traced = self._keep_traced(place, flat, *staged, uses)
         return TracedFunction(
             jaxpr=traced.closed,
             arguments=arguments.without_leaves(),

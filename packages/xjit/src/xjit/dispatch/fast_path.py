@@ -692,7 +692,7 @@ class FastPath:
     def written(self, slow: Slow) -> Callable[..., Any]:
         """Return the function of the parameters; what it does not find goes to `slow`."""
         parameters = self._parameters
-        return self._made(parameters.code(), self.entries, slow)
+        return self._make_function(parameters.code(), self.entries, slow)
 
     def clear(self) -> None:
         """Forget all programs."""
@@ -749,7 +749,7 @@ class FastPath:
         entries: Entries = {}
         code = Code(", ".join(names), names, tuple(kinds), given_text(names, places, kinds),
                     leaf_order(places, kinds), False)  # fmt: skip
-        function = self._made(code, entries, self._go_on)
+        function = self._make_function(code, entries, self._go_on)
         made = self.specializations[types] = Specialization(function, code.kinds, entries)
         return made
 
@@ -762,7 +762,7 @@ class FastPath:
             raise Refusal(f"the argument {name} is {described(x)}, or holds what is not an array")
         return kind
 
-    def _made(self, code: Code, entries: Entries, slow: Slow) -> Callable[..., Any]:
+    def _make_function(self, code: Code, entries: Entries, slow: Slow) -> Callable[..., Any]:
         made: Callable[..., Any] = function_maker(code, self._parameters.donated)(
             entries, self._inline_cache, self.specializations, slow, self._deleted
         )

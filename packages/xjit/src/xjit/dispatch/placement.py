@@ -437,10 +437,10 @@ class _Spread:
     ) -> tuple[list[Any], Callable[[list[Any]], None] | None]:
         """Return the buffers of the arguments, and what notes who reads the memory of theirs."""
         written: Written = {}
-        buffers = [self._spread(i, x, written) for i, x in enumerate(arrays)]
+        buffers = [self._shard_argument(i, x, written) for i, x in enumerate(arrays)]
         return buffers, self._memory.noting(written)
 
-    def _spread(self, i: int, x: ConcreteArray, written: Written) -> Any:
+    def _shard_argument(self, i: int, x: ConcreteArray, written: Written) -> Any:
         """Return the buffer of an argument; memory that is written for it is added."""
         buffer, axis = x.buffer, self._axes[i]
         if type(buffer) is DeletedBuffer:

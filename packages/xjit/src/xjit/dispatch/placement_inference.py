@@ -88,7 +88,7 @@ def placement_for(
             for a, k in zip(requested, known, strict=True):
                 if isinstance(a, NamedSharding):
                     sharding_kinds.check_same_axes(operation, a.mesh, k)
-    given = [a or _committed(x) for a, x in zip(requested, arrays, strict=True)]
+    given = [a or _sharding_if_committed(x) for a, x in zip(requested, arrays, strict=True)]
     return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
         operation, arrays, names, i))  # fmt: skip
 
@@ -262,14 +262,14 @@ def _where(x: ConcreteArray) -> Any:
 
 def of_arrays(arrays: Sequence[ConcreteArray]) -> list[Sharding | None]:
     """Return the shardings of arrays that were put where they are, None for others."""
-    return [_committed(x) for x in arrays]
+    return [_sharding_if_committed(x) for x in arrays]
 
 
 def _is_spread(x: ConcreteArray) -> bool:
     return type(_where(x)) is gateway.SpreadOver
 
 
-def _committed(x: ConcreteArray) -> Sharding | None:
+def _sharding_if_committed(x: ConcreteArray) -> Sharding | None:
     """Return the sharding of an array that was put where it is."""
     where = _where(x)
     if type(where) is gateway.SpreadOver and where.committed:
@@ -293,8 +293,16 @@ def _raise_conflict(
         return f"{name}: {arrays[i].aval.str_long()} on " + (
             count if hasattr(where, "spread") else str(where._device))  # fmt: skip
 
-    placed = [k for k, x in enumerate(arrays) if _committed(x) is not None]
-    others = [k for k in placed if _committed(arrays[k]) != _committed(arrays[i])] if i >= 0 else []
+    placed = [k for k, x in enumerate(arrays) if _sharding_if_committed(x) is not None]
+    others = (
+        [
+            k
+            for k in placed
+            if _sharding_if_committed(arrays[k]) != _sharding_if_committed(arrays[i])
+        ]
+        if i >= 0
+        else []
+    )
     between = "\n" if any(map(_is_spread, arrays)) else "; "
     shown = [*others[:1], i] if i >= 0 else placed[:2]
     raise ValueError(message(

@@ -224,7 +224,7 @@ def make_array_from_callback(
         if key not in pieces:
             piece = as_array(data_callback(index), what=f"{operation}: a piece")
             if isinstance(piece, Tracer):
-                raise UnexpectedTracerError(_traced(operation, piece))
+                raise UnexpectedTracerError(_describe_tracer(operation, piece))
             pieces[key] = _numbers_of(cast("ConcreteArray", piece), dtype, operation)
         host, of_piece = pieces[key]
         buffers.append(gateway.put(host, device))
@@ -304,14 +304,14 @@ def make_array_from_single_device_arrays(
 
 def _no_piece(operation: str, x: Any) -> ValueError | TypeError:
     if isinstance(x, Tracer):
-        return ValueError(_traced(operation, x))
+        return ValueError(_describe_tracer(operation, x))
     return TypeError(message(
         operation, "a piece is not an array on a device.", got=f"a {type(x).__name__}",
         expected="arrays", hint="device_put(x, device) brings it there",
     ))  # fmt: skip
 
 
-def _traced(operation: str, x: Array) -> str:
+def _describe_tracer(operation: str, x: Array) -> str:
     return message(
         operation, "a piece is traced, and has no place on a device.", got=x.aval.str_long(),
         hint="call it outside of jit; inside, use with_sharding_constraint",
@@ -363,7 +363,7 @@ def _is_shape(x: Any) -> bool:
 def _of_local_data(operation: str, sharding: Any, local_data: Any, global_shape: Any) -> Array:
     local = as_array(local_data, what=operation)
     if not isinstance(local, ConcreteArray):
-        raise UnexpectedTracerError(_traced(operation, local))
+        raise UnexpectedTracerError(_describe_tracer(operation, local))
     where = resolve(sharding, operation)
     shape = local.shape if global_shape is None else tuple(global_shape)
     if global_shape is None and not where.is_fully_addressable:

@@ -331,7 +331,7 @@ def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
     """Put an array over devices as a sharding says; of a traced one, say that it lies so."""
     if isinstance(x, Tracer):
         constraints.check_sharding(x, sharding, "device_put")
-        return _said(x, sharding)
+        return _constrain_traced(x, sharding)
     assert isinstance(x, ConcreteArray)
     sharding.check_shape(x.shape, "device_put")
     lies = x.buffer is not None and type(x.buffer) is not DeletedBuffer
@@ -347,7 +347,7 @@ def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
     return found if may_alias is not False else copy_there(found)
 
 
-def _said(x: Tracer, sharding: Sharding) -> Array:
+def _constrain_traced(x: Tracer, sharding: Sharding) -> Array:
     """Return a traced value that is to be at a place, in a kind of memory."""
     kind, sharding = sharding.memory_kind, in_own_memory(sharding)
     value = held_value(x)  # of a batch, too
@@ -407,7 +407,7 @@ _exchanges: Bounded[Program] = Bounded(256)
 def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     """Put an array on a device, or on the default one; of a traced one, say that it is there."""
     if isinstance(x, Tracer):
-        return x if device is None else _said(x, SingleDeviceSharding(device))
+        return x if device is None else _constrain_traced(x, SingleDeviceSharding(device))
     assert isinstance(x, ConcreteArray)
     if type(x.buffer) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), x.buffer)

@@ -636,7 +636,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         hint="Exported.serialize() makes them",
     )  # fmt: skip
     if len(data) < HEAD.size:
-        raise _damaged("it ends too early")
+        raise _damage_error("it ends too early")
     _, version, digest, length = HEAD.unpack_from(data)
     if not 1 <= version <= files.VERSION:
         raise ValueError(message(
@@ -645,12 +645,12 @@ def deserialize(blob: bytes | bytearray) -> Exported:
             hint="a newer xstack-xjit reads it",
         ))  # fmt: skip
     if hashlib.sha256(data[files.DIGEST_FROM :]).digest() != digest:
-        raise _damaged("the checksum does not fit")
+        raise _damage_error("the checksum does not fit")
     start = HEAD.size + length
     return _read_exported(json.loads(data[HEAD.size : start]), memoryview(data)[start:])
 
 
-def _damaged(what: str) -> ValueError:
+def _damage_error(what: str) -> ValueError:
     return ValueError(message("deserialize", "the bytes are damaged.", got=what))
 
 

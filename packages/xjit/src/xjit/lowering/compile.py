@@ -386,7 +386,7 @@ def executable_for(
         dump(lowered, closed)
     level = None if own is None else level_of(lowered, placement, options, own)
     if lowered.python_functions:  # the text names them by number only
-        return _made(None, lowered, placement, options, level, closed)
+        return _load_or_compile(None, lowered, placement, options, level, closed)
     digest = sha256(lowered.body.encode()).digest()
     key = _key(digest, placement, options)
     found = _executables.get(key)
@@ -394,14 +394,14 @@ def executable_for(
         with in_turn.of(key):
             found = _executables.get(key)  # another thread has made it meanwhile
             if found is None:
-                found = _made(digest, lowered, placement, options, level, closed)
+                found = _load_or_compile(digest, lowered, placement, options, level, closed)
                 _executables.put(key, found)
                 return found
     statistics.found += 1
     return found
 
 
-def _made(
+def _load_or_compile(
     digest: bytes | None, lowered: LoweredProgram, placement: Placement, options: Options | None,
     level: int | None, closed: ClosedJaxpr | None,
 ) -> gateway.Executable:  # fmt: skip

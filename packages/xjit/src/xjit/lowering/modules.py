@@ -422,7 +422,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     located, is_marked = source_locations.value, xla_metadata.used
     forms = _forms_of(builder, jaxpr)
     module, scopes = builder.module, builder.module.scopes
-    fenced = _fenced(builder, jaxpr)
+    fenced = _find_fenced(builder, jaxpr)
     nans = arithmetic.nan_results(jaxpr, builder.platform, module.is_portable)
     plan = _plan_of(builder, jaxpr)
     for eqn in jaxpr.eqns:
@@ -453,7 +453,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
 
 
-def _fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
+def _find_fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
     if builder.is_split:  # what the partitioner splits has no fences
         return frozenset()
     wrong = sums_to_fence(jaxpr, builder.module.platform)

@@ -153,7 +153,7 @@ def _constant(x: Any) -> Any:
     if not _axes(x.aval):
         return x
     added = xprim.ConcreteArray(None, whole(x.aval), x.buffer)
-    return _changed(added, whole(x.aval), x.aval)
+    return _change_axes(added, whole(x.aval), x.aval)
 
 
 def _run(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
@@ -173,7 +173,7 @@ def _run(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
         return primitive.evaluate(operands, eqn.params)
     if avals == out:
         return operands
-    result = _changed(operands[0], avals[0], out[0])
+    result = _change_axes(operands[0], avals[0], out[0])
     return (result,) if _axes(out[0]) else primitive.bind(result, **eqn.params)
 
 
@@ -201,7 +201,7 @@ def _nothing(**_params: Any) -> dict[str, Any]:
     return {}
 
 
-def _changed(x: Any, before: ShapedArray, after: ShapedArray) -> Any:
+def _change_axes(x: Any, before: ShapedArray, after: ShapedArray) -> Any:
     """Return a value that is in parts along other axes: added up, or the first part of new sums."""
     mesh = (after.type_sharding or before.type_sharding).mesh
     old, new = set(_axes(before)), set(_axes(after))

@@ -409,7 +409,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, whose program is split as was said."""
         try:
-            return self._called(*self._by_position(args, kwargs))
+            return self._call(*self._by_position(args, kwargs))
         except Exception as error:
             shorten(error)
             raise
@@ -431,7 +431,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
             ))  # fmt: skip
         return bound.args
 
-    def _called(self, *args: Any) -> Any:
+    def _call(self, *args: Any) -> Any:
         if self.partition is None:
             raise ValueError(message(
                 "custom_partitioning", "the sharding of its results is unknown.",

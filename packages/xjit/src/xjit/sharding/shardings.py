@@ -530,14 +530,14 @@ class PartitionSpec(Immutable):
     def __add__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, PartitionSpec | tuple):
             return NotImplemented
-        return self._joined(self, other, other)
+        return self._join(self, other, other)
 
     def __radd__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, tuple):
             return NotImplemented
-        return self._joined(other, self, other)
+        return self._join(other, self, other)
 
-    def _joined(self, first: Iterable[Any], then: Iterable[Any], other: Any) -> PartitionSpec:
+    def _join(self, first: Iterable[Any], then: Iterable[Any], other: Any) -> PartitionSpec:
         more = other if isinstance(other, PartitionSpec) else PartitionSpec()
         return PartitionSpec(
             *first, *then, unreduced=self.unreduced | more.unreduced,

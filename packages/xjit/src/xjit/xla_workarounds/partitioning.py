@@ -206,10 +206,10 @@ class _Dimensions:
                 if first.setdefault(key, dim) != dim:
                     self._join(dim, first[key])
         for y, of_y in zip(eqn.outputs, names.results, strict=True):
-            dims = [self._named(first, d, name) for d, name in enumerate(of_y)]
+            dims = [self._number_of_name(first, d, name) for d, name in enumerate(of_y)]
             self._join_all(self._dims.setdefault(y, dims), dims)
 
-    def _named(self, first: dict[Any, int], d: int, name: Any) -> int:
+    def _number_of_name(self, first: dict[Any, int], d: int, name: Any) -> int:
         """Return the dimension of a name, a new one if no operand has it."""
         key = (None, d) if name is None else name
         found = first.get(key)

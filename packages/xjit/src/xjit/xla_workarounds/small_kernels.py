@@ -124,12 +124,12 @@ class Plan:
         for i, move in enumerate(known.moves):
             if move is not None:
                 operands[i] = self._moved[move]
-                avals[i] = _ordered(avals[i], known.orders[i])
+                avals[i] = _reorder_aval(avals[i], known.orders[i])
                 specs[i] = straight if i == 0 else (last, last - 1, *range(last - 1))
         (out,) = eqn.outputs
         result_aval = out.aval
         if known.moves_result:
-            specs[2], result_aval = straight, _ordered(out.aval, known.orders[2])
+            specs[2], result_aval = straight, _reorder_aval(out.aval, known.orders[2])
         rule: Any = eqn.primitive.rules["stablehlo"]
         params = {**eqn.params, "dimension_numbers": type(numbers)(*specs)}
         (names[out],) = rule(b, operands, avals, [result_aval], **params)
@@ -191,7 +191,7 @@ def plan_of(jaxpr: Jaxpr, *, is_main: bool) -> Plan:
         return NO_PLAN
     found = _look_from_the_end(jaxpr, known, _Results(jaxpr.outvars if is_long else ()))
     outs = {x for x in jaxpr.outvars if type(x) is Var}
-    functions = list(_functions(_updates(_connected(found.last[::-1]), outs)))
+    functions = list(_functions(_updates(_group_connected(found.last[::-1]), outs)))
     eqns: dict[Equation, Convolution | None] = dict.fromkeys(
         chain.from_iterable(u.eqns for u in chain.from_iterable(functions))
     )
@@ -301,7 +301,7 @@ def _is_unknown(eqn: Equation, aval: ShapedArray) -> bool:
     return bool(arrays) and not (is_same and eqn.primitive.name in ("sub", "div"))
 
 
-def _connected(eqns: Sequence[Equation]) -> list[list[Equation]]:
+def _group_connected(eqns: Sequence[Equation]) -> list[list[Equation]]:
     """Return equations in groups without common variables but those that none of them gives."""
     groups: dict[Var, list[Equation]] = {}
     for eqn in eqns:
@@ -450,7 +450,7 @@ def _move(b: Any, sources: Sequence[tuple[str, Move]]) -> list[str]:
     def body(inner: Any, args: list[str]) -> list[str]:
         return [_write_move(inner, arg, move) for arg, move in zip(args, moves, strict=True)]
 
-    ordered = [_ordered(aval, move.order) for aval, move in zip(avals, moves, strict=True)]
+    ordered = [_reorder_aval(aval, move.order) for aval, move in zip(avals, moves, strict=True)]
     return _call(b, body, names, avals, ordered, "transposed")
 
 
@@ -487,7 +487,7 @@ def _flat(aval: ShapedArray) -> ShapedArray:
     return shaped_array((math.prod(aval.shape),) if aval.shape else (), aval.dtype)
 
 
-def _ordered(aval: ShapedArray, order: Order) -> ShapedArray:
+def _reorder_aval(aval: ShapedArray, order: Order) -> ShapedArray:
     return shaped_array(tuple([aval.shape[d] for d in order]), aval.dtype)
 
 
@@ -505,7 +505,7 @@ def _write_move(b: Any, name: str, move: Move) -> str:
     return name
 
 
-def _joined(aval: ShapedArray, order: Order, reversed_dims: Order) -> list[list[int]]:
+def _join_adjacent(aval: ShapedArray, order: Order, reversed_dims: Order) -> list[list[int]]:
     """Return dimensions in an order, those that stay adjacent as one: LLVM has fewer loops then."""
     groups: list[list[int]] = []
     for d in order:
@@ -525,12 +525,12 @@ def _steps(
     aval: ShapedArray, order: Order, reversed_dims: Order
 ) -> list[tuple[str, ShapedArray, ShapedArray, str]]:
     """Return the operations that move a flat array, with their types and attributes."""
-    groups = _joined(aval, order, reversed_dims)
+    groups = _join_adjacent(aval, order, reversed_dims)
     own = sorted(groups)
     shape = tuple([math.prod([aval.shape[d] for d in group]) for group in own])
     source, flat = shaped_array(shape, aval.dtype), _flat(aval)
     permutation = tuple([own.index(group) for group in groups])
-    target = _ordered(source, permutation)
+    target = _reorder_aval(source, permutation)
     steps = [("stablehlo.reshape", flat, source, "")]
     dims = [str(i) for i, group in enumerate(own) if group[0] in reversed_dims]
     if dims:

@@ -467,12 +467,12 @@ def scaled_dot(
     wanted = dtypes.bfloat16 if preferred_element_type is None else dtypes.requested_dtype(
         preferred_element_type, "scaled_dot")  # fmt: skip
     (of_lhs, of_rhs), _ = dimension_numbers
-    x = _scaled(x, lhs_scale, of_lhs, wanted, "lhs")
-    y = _scaled(y, rhs_scale, of_rhs, wanted, "rhs")
+    x = _multiply_scales(x, lhs_scale, of_lhs, wanted, "lhs")
+    y = _multiply_scales(y, rhs_scale, of_rhs, wanted, "rhs")
     return dot_general(x, y, dimension_numbers, preferred_element_type=wanted)
 
 
-def _scaled(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str) -> Any:
+def _multiply_scales(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str) -> Any:
     """Return the product of elements and the scales of their blocks, in a dtype."""
     x = convert(x, dtype)
     if scale is None:

@@ -167,14 +167,14 @@ def staged(
     known = fun if users is None else users
     around = () if users is None or users is fun else ((what, fun.__qualname__),)
     found = _programs.program_of(
-        known, in_tree, avals, lambda: _traced(fun, in_tree, avals, operation, what), around
+        known, in_tree, avals, lambda: _trace(fun, in_tree, avals, operation, what), around
     )
     if found.refs and not writes_refs:
         raise found.refs[0].ref.write_refused(f"{what} of {operation}")
     return found
 
 
-def _traced(
+def _trace(
     fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], operation: str, what: str
 ) -> Staged:
     out_trees: list[Any] = []

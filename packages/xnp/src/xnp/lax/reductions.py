@@ -537,7 +537,7 @@ def reduce_window(
     params = _params(xs[0], window_dimensions, window_strides, padding, base_dilation,
                      window_dilation)  # fmt: skip
     if len(xs) == 1 and type(inits[0]) is ConcreteArray:
-        primitive = _known(xs[0].aval.dtype, inits[0], computation)
+        primitive = _find_reduction(xs[0].aval.dtype, inits[0], computation)
         if primitive is not None:
             return xtree.unflatten(tree, primitive.bind(xs[0], **params))
     check_windows("reduce_window", xs[0].aval, params)
@@ -593,7 +593,7 @@ def _params(x: Array, window: Any, strides: Any, padding: Any, base: Any, dilati
     }
 
 
-def _known(dtype: Any, init: ConcreteArray, computation: Any) -> Primitive | None:
+def _find_reduction(dtype: Any, init: ConcreteArray, computation: Any) -> Primitive | None:
     """Return the primitive for a computation that is one operation from its neutral element."""
     aval = init.aval.strong()
     jaxpr, _ = trace_to_jaxpr(lambda x, y: [as_array(computation(x, y))], [aval, aval])

@@ -399,7 +399,7 @@ def _starts(
     if not isinstance(negative, bool) and len(negative) != len(shape):
         raise ValueError(f"{name}: allow_negative_indices must have {len(shape)} elements.")
     _check_one_dtype(name, parts)
-    known = [_known(p) for p in parts]
+    known = [_value_if_known(p) for p in parts]
     dtype = _start_dtype(name, parts, known, shape)
     starts: list[Array] = []
     for k, (part, value, size) in enumerate(zip(parts, known, shape, strict=True)):
@@ -444,7 +444,7 @@ def _scalars(name: str, given: Any) -> list[Any]:
     return list(given)
 
 
-def _known(part: Any) -> int | None:
+def _value_if_known(part: Any) -> int | None:
     """Return a start's value if it is known without waiting for a device."""
     if isinstance(part, ConcreteArray):
         host = part.host

@@ -710,7 +710,7 @@ def _answer(ours: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     try:
         return ours(*args, **kwargs)
     except TypeError:
-        for convert in (_as_arrays, _stacked):
+        for convert in (_as_arrays, _stack):
             try:
                 listed = [convert(x) for x in args]
                 named = {name: convert(x) for name, x in kwargs.items()}
@@ -737,7 +737,7 @@ def _as_arrays(value: Any) -> Any:
     return array if array.dtype.kind in "biufc" else value
 
 
-def _stacked(value: Any) -> Any:
+def _stack(value: Any) -> Any:
     """Return a list of numbers or arrays as an array."""
     return asarray(value) if type(value) in (list, tuple) and value else value
 

@@ -243,10 +243,10 @@ def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
     try:
         host = np.array(items)
     except (TypeError, ValueError):  # ragged lists; tracers refuse to become NumPy's
-        return _stacked(items, dtype)
+        return _stack_items(items, dtype)
     kind = host.dtype.kind
     if kind not in "bifc" or not _all_plain(items):
-        return _stacked(items, dtype)
+        return _stack_items(items, dtype)
     if dtype is None:
         if kind == "i":
             target = dtypes.python_scalar_dtype(int)
@@ -302,7 +302,7 @@ def _all_plain(items: Any) -> bool:
     return True
 
 
-def _stacked(items: Sequence[Any], dtype: Any) -> Array:
+def _stack_items(items: Sequence[Any], dtype: Any) -> Array:
     """Stack the items of nested lists, which may be traced."""
     if not items:
         return from_numpy(np.zeros((0,), dtype or dtypes.python_scalar_dtype(float)))
@@ -323,7 +323,7 @@ def _elements(items: Sequence[Any]) -> Iterator[Any]:
     """Go through the elements of nested lists: Python numbers and arrays."""
     for item in items:
         if isinstance(item, list | tuple):
-            yield from _elements(item) if item else [_stacked(item, None)]
+            yield from _elements(item) if item else [_stack_items(item, None)]
         else:
             yield item if type(item) in _SCALARS else _element(item)
 

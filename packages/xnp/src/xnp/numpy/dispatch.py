@@ -791,7 +791,7 @@ def _host_kernel(
         for x in operands
     ]  # fmt: skip
     with config.numpy_rank_promotion("allow"):  # the call itself has said what it has to say
-        program, single = _traced(call.function, arrays, statics)
+        program, single = _trace_function(call.function, arrays, statics)
     avals_out: Any = program.out_avals[0] if single else program.out_avals
     if dtype is None:
         _check_types(call.function, avals_out, results)
@@ -802,7 +802,7 @@ def _host_kernel(
     return Kernel(run if dtype is None else _with_scalars(run, operands, dtype), avals_out)
 
 
-def _traced(
+def _trace_function(
     function: Callable[..., Any], arrays: Sequence[ConcreteArray], statics: Sequence[Any]
 ) -> tuple[ClosedJaxpr, bool]:
     """Return the program of a function, and whether it gives one result instead of several."""
@@ -908,7 +908,7 @@ def program_kernel(
     if max(math.prod([x.aval.size for x in arrays]), *sizes, 0) < SMALL:
         return None
     try:
-        program, single = _traced(function, arrays, statics)
+        program, single = _trace_function(function, arrays, statics)
     except (ArithmeticError, LookupError, TypeError, ValueError, XStackError):
         return None  # the function itself says what is wrong with values that are there
     if not _is_taken(program):

@@ -293,14 +293,14 @@ def _map(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
     vmap = find("vmap")
     if vmap is not None:
         try:
-            return _vmapped(vmap, call, arrays, leads, shape)
+            return _vmap_dimensions(vmap, call, arrays, leads, shape)
         except ConcretizationTypeError:
             if not all(isinstance(x, ConcreteArray) for x in arrays):
                 raise  # else the function asks for values, and each slice by itself has one
     return _one_by_one(call, arrays, ranks, shape)
 
 
-def _vmapped(
+def _vmap_dimensions(
     vmap: Callable[..., Any], call: Callable[..., Any], arrays: list[Any],
     leads: list[tuple[int, ...]], shape: tuple[int, ...],
 ) -> Any:  # fmt: skip

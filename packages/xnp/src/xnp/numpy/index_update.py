@@ -196,7 +196,7 @@ class IndexUpdateRef:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if out_sharding is not None:
             return index_as(self, out_sharding, "set", options, values)
-        return self._combined(values, "scatter", None, options)
+        return self._combine(values, "scatter", None, options)
 
     @boundary
     def apply(
@@ -211,7 +211,7 @@ class IndexUpdateRef:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if not unique_indices and index_may_repeat(self._array, self._index, mode, options[3]):
             return apply_at_index_in_turn(self._array, self._index, func, mode, options[3])
-        return self._combined(func(self._read(options)), "scatter", None, options)
+        return self._combine(func(self._read(options)), "scatter", None, options)
 
     @boundary
     def add(
@@ -222,7 +222,7 @@ class IndexUpdateRef:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if out_sharding is not None:
             return index_as(self, out_sharding, "add", options, values)
-        return self._combined(values, "scatter_add", np.add, options)
+        return self._combine(values, "scatter_add", np.add, options)
 
     @boundary
     def subtract(
@@ -233,7 +233,7 @@ class IndexUpdateRef:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         # of the array's dtype first: 0 - uint8(3) is 253
         negated = bind("neg", _values_for(array_of(self._array, "at[]").aval, values))
-        rests = self._combined(negated, "scatter_add", np.add, options)
+        rests = self._combine(negated, "scatter_add", np.add, options)
         return place(rests, out_sharding, "at[].subtract")
 
     @boundary
@@ -243,7 +243,7 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with the elements multiplied by values."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        products = self._combined(values, "scatter_mul", np.multiply, options)
+        products = self._combine(values, "scatter_mul", np.multiply, options)
         return place(products, out_sharding, "at[].multiply")
 
     mul = multiply
@@ -255,7 +255,7 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with the elements replaced by values that are less."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        least = self._combined(values, "scatter_min", np.minimum, options)
+        least = self._combine(values, "scatter_min", np.minimum, options)
         return place(least, out_sharding, "at[].min")
 
     @boundary
@@ -265,7 +265,7 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with the elements replaced by values that are greater."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        greatest = self._combined(values, "scatter_max", np.maximum, options)
+        greatest = self._combine(values, "scatter_max", np.maximum, options)
         return place(greatest, out_sharding, "at[].max")
 
     @boundary
@@ -276,7 +276,7 @@ class IndexUpdateRef:
         """Return the array with the elements divided by values; integers become floating."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         ones = IndexUpdateRef(ones_like(self._array), self._index)
-        divisors = ones._combined(values, "scatter_mul", np.multiply, options)
+        divisors = ones._combine(values, "scatter_mul", np.multiply, options)
         return place(divide(self._array, divisors), out_sharding, "at[].divide")
 
     @boundary
@@ -288,9 +288,9 @@ class IndexUpdateRef:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if not unique_indices and index_may_repeat(self._array, self._index, mode, options[3]):
             x, one = self._array, ones_like(self._array)
-            exponents = IndexUpdateRef(one, self._index)._combined(
+            exponents = IndexUpdateRef(one, self._index)._combine(
                 values, "scatter_mul", np.multiply, options)  # fmt: skip
-            marks = IndexUpdateRef(zeros_like(x, bool), self._index)._combined(
+            marks = IndexUpdateRef(zeros_like(x, bool), self._index)._combine(
                 True, "scatter", None, options)  # fmt: skip
             # a power of what is not updated has a derivative by its exponent: NaN below 0
             powers = power(select(marks, x, one), exponents)
@@ -298,7 +298,7 @@ class IndexUpdateRef:
             powers = select(marks, powers, x)
         else:
             exponents = asarray(values) if isinstance(values, list | tuple) else values
-            powers = self._combined(power(self._read(options), exponents), "scatter", None, options)
+            powers = self._combine(power(self._read(options), exponents), "scatter", None, options)
         return place(powers, out_sharding, "at[].power")
 
     def _read(self, options: Options) -> Array:
@@ -307,7 +307,7 @@ class IndexUpdateRef:
         return read(self._array, self._index, indices_are_sorted=are_sorted,
                     unique_indices=unique, mode=mode, wraps=wraps, checks=True)  # fmt: skip
 
-    def _combined(self, values: Any, primitive: str, ufunc: Any, options: Options) -> Array:
+    def _combine(self, values: Any, primitive: str, ufunc: Any, options: Options) -> Array:
         if options[2] is None and options[3]:
             updated = _update_on_host(self._array, self._index, values, ufunc)
             if updated is not None:

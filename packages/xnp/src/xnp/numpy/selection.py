@@ -1061,7 +1061,7 @@ def searchsorted(
         raise ValueError(f"searchsorted: a must have one dimension, got {a.aval.str_long()}.")
     if sorter is not None:
         a = a[asarray(sorter)]
-    return (_compare_all if method == "compare_all" else _searchsorted)(a, v, side == "right")
+    return (_compare_all if method == "compare_all" else _count_before)(a, v, side == "right")
 
 
 @dispatched(2)
@@ -1076,7 +1076,7 @@ def _compare_all(a: Any, v: Any, right: bool) -> Array:
 
 
 @dispatched(2)
-def _searchsorted(a: Any, v: Any, right: bool) -> Array:
+def _count_before(a: Any, v: Any, right: bool) -> Array:
     """Find the count of elements before `v` bit by bit, from the highest: one read for each."""
     size = a.aval.shape[0]
     dtype = position_dtype(size)

@@ -601,8 +601,8 @@ def inverted_cdf(
     spoiled = bind("or", any_(bad, -1), _no_mass(sums))
     if not skip_nan:
         spoiled = bind("or", spoiled, any_(is_nan, -1))
-    results = [_reached(values, sums, q[i]) for i in range(q.aval.shape[0])] if q.aval.ndim else [
-        _reached(values, sums, q)]  # fmt: skip
+    qs = [q[i] for i in range(q.aval.shape[0])] if q.aval.ndim else [q]
+    results = [_select_at_weight(values, sums, q) for q in qs]
     results = [select(spoiled, scalar_like(x, math.nan), x) for x in results]
     results = [kept(x, shape, axes, keepdims) for x in results]
     if not q.aval.ndim:
@@ -647,7 +647,7 @@ def _no_mass(sums: Array) -> Array:
     return bind("eq", total, scalar_like(total, 0))
 
 
-def _reached(values: Array, sums: Array, q: Any) -> Array:
+def _select_at_weight(values: Array, sums: Array, q: Any) -> Array:
     """Return the first element of each line at which the sum of weights reaches its part `q`."""
     if not values.aval.shape[-1]:
         return summed(values, -1)

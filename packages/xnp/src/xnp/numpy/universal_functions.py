@@ -160,7 +160,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         axes = axes_of(axis, x.aval.ndim, f"{self.__name__}.reduce")
         mask = None if where is None else _lines(broadcast_to(asarray(where), x.aval.shape), axes)
         start = self._identity_of(x) if initial is None and where is not None else initial
-        total = self._joined(_lines(x, axes), mask, start)
+        total = self._join_elements(_lines(x, axes), mask, start)
         return _of_dtype(kept(total, x.aval.shape, axes, keepdims), dtype)
 
     def _identity_of(self, x: Array) -> Any:
@@ -280,7 +280,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
                 f"{self.__name__}.{method}: is for functions of two arguments and one result."
             )
 
-    def _joined(self, x: Any, mask: Any, start: Any) -> Array:
+    def _join_elements(self, x: Any, mask: Any, start: Any) -> Array:
         """Join the elements along the first axis."""
         if start is None and not x.aval.shape[0]:
             if self.identity is None:

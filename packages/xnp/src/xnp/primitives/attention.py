@@ -141,7 +141,7 @@ class _Weights:
         scores = table.scale_by(_scores(self.q, self.k), options.scale)
         if options.has_bias:
             scores = add(scores, self.broadcast_bias(inputs[3], scores))
-        self.seen = self._seen(scores.aval.shape, inputs[options.num_inputs - 2 :])
+        self.seen = self._mask_of_block(scores.aval.shape, inputs[options.num_inputs - 2 :])
         if self.seen is not None:
             scores = table.select(
                 self.seen, scores, table.fill(scores.aval.shape, HIDDEN, scores.dtype)
@@ -156,7 +156,7 @@ class _Weights:
         """Return a bias in float32, repeated for all examples and heads."""
         return broadcast_to(in_dtype(bias, dtypes.float32), like.aval.shape, (0, 1, 2, 3))
 
-    def _seen(self, shape: tuple[int, ...], lengths: Sequence[Any]) -> Any:
+    def _mask_of_block(self, shape: tuple[int, ...], lengths: Sequence[Any]) -> Any:
         options, found = self.options, []
         t, s = iota(shape, 2), iota(shape, 3)
         if options.is_causal:

@@ -174,16 +174,16 @@ def _shape(*avals: xprim.ShapedArray, transposed: bool, **params: Any) -> Any:
 
 def _program(steps: _Steps, transposed: bool) -> ClosedJaxpr:
     """Return the program that is run."""
-    return _kept(_pull_back if transposed else _push_forward, steps, transposed)
+    return _linear_program(_pull_back if transposed else _push_forward, steps, transposed)
 
 
 def _formula(steps: _Steps, transposed: bool) -> ClosedJaxpr:
     """Return the program of scans, which is differentiated."""
     fun = _pull_back_by_scans if transposed else _push_forward_by_scans
-    return _kept(fun, steps, transposed)
+    return _linear_program(fun, steps, transposed)
 
 
-def _kept(fun: Any, steps: _Steps, transposed: bool) -> ClosedJaxpr:
+def _linear_program(fun: Any, steps: _Steps, transposed: bool) -> ClosedJaxpr:
     closed = _pullback_of(steps) if transposed else steps.linear  # both take the primals first
     avals = [xprim.shaped_array((), _I32), *[a.strong() for a in closed.in_avals]]
     return derived(steps.linear, (fun, steps), lambda: traced(lambda *xs: fun(steps, xs), avals))
@@ -564,7 +564,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, transposed: bool, **par
     mapped = [d is not xprim.not_mapped for d in dims]
     (is_own,), consts_mapped, carry_mapped, _ = steps.split(mapped)
     if is_own:
-        steps, consts_mapped = _guarded(steps), [True, *consts_mapped]
+        steps, consts_mapped = _guard_steps(steps), [True, *consts_mapped]
         carry_mapped = [True] * len(carry_mapped)
     step, carry_mapped, _ = grown_mask(
         lambda mask: axis.batch_jaxpr(steps.step, (*consts_mapped, *mask), mask), carry_mapped
@@ -594,7 +594,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, transposed: bool, **par
     return results, (0,) * len(results)
 
 
-def _guarded(steps: _Steps) -> _Steps:
+def _guard_steps(steps: _Steps) -> _Steps:
     """Return programs that do nothing once the counter has come to their first constant."""
     return derived(steps.linear, ("guarded", steps), lambda: _guard(steps))
 

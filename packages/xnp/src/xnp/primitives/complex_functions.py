@@ -55,9 +55,9 @@ class _Range:
         sizes = [x.op("abs"), y.op("abs")]
         top = sizes[0].op("maximum", sizes[1])
         self.is_high, self.is_low = top > bound, top < 1 / bound
-        self.sizes = [self._scaled(size) for size in sizes]
+        self.sizes = [self._scale(size) for size in sizes]
 
-    def _scaled(self, x: Text) -> Text:
+    def _scale(self, x: Text) -> Text:
         is_subnormal, fraction = over_least_normal(x)
         low = where(is_subnormal, fraction * (1 / self.least), x * (1 / self.tiny / self.least))
         return where(self.is_low, low, x * where(self.is_high, x.like(1 / self.most), 1.0))
@@ -304,7 +304,7 @@ def _is_finite(x: Text) -> Text:
     return x.op("abs") < math.inf
 
 
-def _scaled(parts: Parts, factor: float) -> Parts:
+def _scale(parts: Parts, factor: float) -> Parts:
     """Write numbers times a real one: parts apart, for infinity times the imaginary 0 is NaN."""
     x, y = parts
     return x * factor, y * factor
@@ -510,7 +510,7 @@ def tangent_of_nan(axis: int) -> Correction:
 
 def base_two(given: Parts, found: Parts) -> Parts:
     """Make natural logarithms binary ones."""
-    return _scaled(found, 1 / math.log(2))
+    return _scale(found, 1 / math.log(2))
 
 
 def reciprocal(given: Parts, found: Parts) -> Parts:
@@ -662,7 +662,7 @@ def _exponential_of_two(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
 ) -> Any:
     (aval,) = avals_in
-    power = of_parts(aval, *_scaled(parts_of(b, operands[0], aval), math.log(2)))
+    power = of_parts(aval, *_scale(parts_of(b, operands[0], aval), math.log(2)))
     return RULES["exp"](b, [power], avals_in, avals_out, **params)
 
 

@@ -417,7 +417,7 @@ def _with_guard(closed: ClosedJaxpr, after: int, alone: bool) -> ClosedJaxpr:
         _, outs = _GUARD.run(closed, (guard,), operands)
         return outs if alone else [guard, *outs]
 
-    return _traced(program, closed, after)
+    return _trace_checks(program, closed, after)
 
 
 def _without_checks(closed: ClosedJaxpr, after: int) -> ClosedJaxpr:
@@ -425,10 +425,10 @@ def _without_checks(closed: ClosedJaxpr, after: int) -> ClosedJaxpr:
         nobody = (xprim.scalar_array(False, dtypes.bool_),)
         return _GUARD.run(closed, nobody, [*args[:after], *args[after + 1 :]])[1]
 
-    return _traced(program, closed, after)
+    return _trace_checks(program, closed, after)
 
 
-def _traced(program: Any, closed: ClosedJaxpr, after: int) -> ClosedJaxpr:
+def _trace_checks(program: Any, closed: ClosedJaxpr, after: int) -> ClosedJaxpr:
     avals = [*closed.in_avals[:after], *_GUARD.avals, *closed.in_avals[after:]]
     return traced(program, avals, closed.jaxpr.name)
 

@@ -54,7 +54,7 @@ def _shape(
         if sizes[0] != sizes[1]:
             raise TypeError(message(
                 "dot_general",
-                f"the {what} dimensions differ: {_listed(sizes[0])} and {_listed(sizes[1])}.",
+                f"the {what} dimensions differ: {_listing(sizes[0])} and {_listing(sizes[1])}.",
                 got=f"lhs: {lhs.str_long()}, rhs: {rhs.str_long()}, dimensions {tuple(ls)} and "
                 f"{tuple(rs)}", expected="equal sizes",
             ))  # fmt: skip
@@ -77,7 +77,7 @@ def _check_dims(name: str, aval: ShapedArray, contract: Sequence[int], batch: Se
         ))  # fmt: skip
 
 
-def _listed(sizes: Sequence[int]) -> str:
+def _listing(sizes: Sequence[int]) -> str:
     return str(sizes[0]) if len(sizes) == 1 else str(tuple(sizes))
 
 

@@ -615,7 +615,7 @@ not_p = unary(
 # --- shifts -------------------------------------------------------------------------------------
 
 
-def _unsigned(x: Any) -> Any:
+def _as_unsigned(x: Any) -> Any:
     """Return the bits of integers of 8 bits or more as unsigned integers."""
     return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "i" else x
 
@@ -631,7 +631,7 @@ def _shift(function: Callable[[Any, Any, Any, int], Any]) -> Callable[[Any, Any]
         dtype, wide = x.dtype, BYTES.get(x.dtype)
         if wide is not None:
             x, y = x.astype(wide), y.astype(wide)
-        count = _unsigned(y)
+        count = _as_unsigned(y)
         over = count >= width  # a negative count reads as a large one
         if not over.any():
             over = None
@@ -644,7 +644,7 @@ def _shift(function: Callable[[Any, Any, Any, int], Any]) -> Callable[[Any, Any]
 
 
 def _left(x: Any, count: Any, over: Any, width: int) -> Any:
-    bits = _unsigned(x)
+    bits = _as_unsigned(x)
     return _zero_where(over, np.left_shift(bits, count))
 
 
@@ -668,7 +668,7 @@ def _right_arithmetic(x: Any, count: Any, over: Any, width: int) -> Any:
 
 
 def _right_logical(x: Any, count: Any, over: Any, width: int) -> Any:
-    bits = _unsigned(x)
+    bits = _as_unsigned(x)
     if width < 8:  # widened with its sign, which is no bit of it
         bits = bits & np.uint8((1 << width) - 1)
     return _zero_where(over, np.right_shift(bits, count))
@@ -699,8 +699,8 @@ def _own_bits(x: Any) -> tuple[Any, int]:
     width = dtypes.itemsize_bits(x.dtype)
     wide = BYTES.get(x.dtype)
     if wide is None:
-        return _unsigned(x), width
-    return _unsigned(x.astype(wide)) & np.uint8((1 << width) - 1), width
+        return _as_unsigned(x), width
+    return _as_unsigned(x.astype(wide)) & np.uint8((1 << width) - 1), width
 
 
 def _population_count_numpy(x: Any) -> Any:
@@ -1374,7 +1374,7 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
     (z,) = state.trace.process(pow_p, (x, y), {})
     total = None
     if type(x_dot) is not Zero:
-        less = bind("pow", _powered(x, y, z.aval.shape), sub(y, scalar_like(y, 1)))
+        less = bind("pow", _base_of_power(x, y, z.aval.shape), sub(y, scalar_like(y, 1)))
         total = repeat_scalar(mul(x_dot, mul(in_dtype(y, x.aval.dtype), less)), z.aval.shape)
     if type(y_dot) is not Zero and y.aval.dtype in INEXACT:
         base = select(bind("eq", x, scalar_like(x, 0)), scalar_like(x, 1), x)
@@ -1383,7 +1383,7 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
     return (z,), (Zero(z.aval) if total is None else total,)
 
 
-def _powered(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
+def _base_of_power(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
     """Return the base of x^(y-1): x, but 1 where y = 0 and 1 / x is infinite or NaN."""
     at_zero = bind("eq", y, scalar_like(y, 0))
     tame = bind("is_finite", bind("abs", div(scalar_like(x, 1), x)))

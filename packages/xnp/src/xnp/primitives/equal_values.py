@@ -330,7 +330,7 @@ def _transpose_used(
         # unlike the equation itself, its transpose is solved for matrices of any kind
         (total,) = rotations_p.bind(x_bar, b, transposed=not transposed, checked=False)
         if checked:
-            (total,) = _checked((total,), (x_bar,), d_bar, b)
+            (total,) = _check_determined((total,), (x_bar,), d_bar, b)
     if type(d_bar) is not Zero:
         term = on_diagonal(d_bar, *_fixed_unless_used(used, b))
         total = term if total is None else add(total, term)
@@ -356,7 +356,7 @@ def _fixed_unless_used(used: Sequence[Any], b: Any, *e: Any) -> tuple[Any, ...]:
     ])  # fmt: skip
 
 
-def _checked(totals: Sequence[Any], bars: Sequence[Any], d_bar: Any, b: Any) -> list[Any]:
+def _check_determined(totals: Sequence[Any], bars: Sequence[Any], d_bar: Any, b: Any) -> list[Any]:
     """Return cotangents, NaN where nothing determines them."""
     weights = [] if type(d_bar) is Zero else [d_bar]
     masks = undetermined_p.bind(b, *bars, *weights, has_weights=bool(weights))
@@ -391,10 +391,12 @@ def _mask_shape(b: Any, *given: ShapedArray, has_weights: bool) -> tuple[ShapedA
 
 def _write_masks(b: Any, *given: Any, has_weights: bool) -> list[Any]:
     bars, d_bar = (given[:-1], given[-1]) if has_weights else (given, Zero(b.aval))
-    return [_undetermined(x, bars, d_bar, b, kind) for x, kind in zip(bars, _KINDS, strict=False)]
+    return [
+        _is_undetermined(x, bars, d_bar, b, kind) for x, kind in zip(bars, _KINDS, strict=False)
+    ]
 
 
-def _undetermined(x_bar: Any, bars: Sequence[Any], d_bar: Any, b: Any, kind: str) -> Any:
+def _is_undetermined(x_bar: Any, bars: Sequence[Any], d_bar: Any, b: Any, kind: str) -> Any:
     """Return where a numerator is not zero although its denominator is.
 
     That of vectors that turn into each other is the part of `x_bar` that is antihermitian. Where
@@ -436,7 +438,7 @@ def _masks_numpy(b: Any, *given: Any, has_weights: bool) -> tuple[Any, ...]:
 
 
 def _mask_numpy(x_bar: Any, largest: Any, d_bar: Any, w: Any, kind: str) -> Any:
-    """Return what `_undetermined` does."""
+    """Return what `_is_undetermined` does."""
     n = max(x_bar.shape[-2:])
 
     def is_large(x: Any, largest: Any) -> Any:
@@ -550,7 +552,7 @@ def _coupling_jvp(primals: Any, tangents: Any, *, transposed: bool, checked: boo
         changes = [_subtract(x, y) for x, y in zip(changes, terms, strict=True)]
     if all(type(x) is Zero for x in changes):
         return outs, tuple([Zero(y.aval) for y in outs])
-    changes = [_filled(x) for x in changes]
+    changes = [_fill(x) for x in changes]
     dots = couplings_p.bind(*changes[:2], b, *changes[2:], *outer[1:], transposed=transposed,
                             checked=checked)  # fmt: skip
     if not checked or type(b_dot) is Zero:
@@ -574,7 +576,7 @@ def _unknown_outside(b: Any, outer: Sequence[Any], e_dot: Any) -> Any:
     return sum_axes(real(nan_where(condition, e_dot)), (image.aval.ndim - 2,))
 
 
-def _filled(x: Any) -> Any:
+def _fill(x: Any) -> Any:
     return fill(x.aval.shape, 0, x.aval.dtype) if type(x) is Zero else x
 
 
@@ -620,12 +622,12 @@ def _coupling_transpose_used(
     d_bar: Any = cts[count] if checked else Zero(p.aval)
     totals: list[Any] = [Zero(x.aval) for x in (p, m, *outer[:1])]
     if any(type(x) is not Zero for x in bars):
-        bars = [_filled(x) for x in bars]
+        bars = [_fill(x) for x in bars]
         totals = list(couplings_p.bind(
             *bars[:2], b, *bars[2:], *outer[1:], transposed=not transposed, checked=False
         ))  # fmt: skip
         if checked:
-            totals = _checked(totals, bars, d_bar, b)
+            totals = _check_determined(totals, bars, d_bar, b)
     if type(d_bar) is not Zero:
         blocks = _fixed_unless_used(used, b, *outer[1:2])
         terms = on_diagonal_p.bind(convert(d_bar, b.aval.dtype), *blocks)

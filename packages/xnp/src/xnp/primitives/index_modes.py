@@ -207,14 +207,14 @@ def check_room(columns: Sequence[tuple[int, Any]], shape: tuple[int, ...]) -> No
 
 
 def _check(part: Any, axis: int, shape: tuple[int, ...], low: int, high: int) -> None:
-    known = _known(part)
+    known = _positions_if_known(part)
     if known is not None:
         _check_known(known, axis, shape, low, high)
     elif options.index_checks == "raise":
         _check_in_program(part, axis, shape, low, high)
 
 
-def _known(array: Any) -> np.ndarray[Any, Any] | None:
+def _positions_if_known(array: Any) -> np.ndarray[Any, Any] | None:
     """Return positions that can be read without a transfer, None for others."""
     if type(array) is not ConcreteArray:
         return None

@@ -247,7 +247,7 @@ def _has_formula(b: Builder, aval: ShapedArray, rows_alone: int) -> bool:
 def _step(b: Builder, step: Callable[..., Sequence[Any]], operands: Values, *key: Any) -> Values:
     """Write a function of Arrays and of `key` as one that is not inlined."""
     names, avals = operands
-    closed = _traced(step, key, tuple(avals))
+    closed = _trace_step(step, key, tuple(avals))
     name = f"small_{step.__name__.strip('_')}"
     results = outline(b, lambda inner, xs: inner.inline(closed, xs), names, avals,
                       closed.out_avals, (name, *key), name)  # fmt: skip
@@ -255,7 +255,9 @@ def _step(b: Builder, step: Callable[..., Sequence[Any]], operands: Values, *key
 
 
 @functools.lru_cache(maxsize=256)
-def _traced(step: Callable[..., Any], key: tuple[Any, ...], avals: tuple[ShapedArray, ...]) -> Any:
+def _trace_step(
+    step: Callable[..., Any], key: tuple[Any, ...], avals: tuple[ShapedArray, ...]
+) -> Any:
     """Return the program of a step, which all small systems of these shapes share."""
     return trace_to_closed(partial(step, *key), avals)
 

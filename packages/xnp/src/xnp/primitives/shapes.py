@@ -117,7 +117,7 @@ def _broadcast_in_dim_shape(
 
 
 def _broadcast_in_dim_numpy(x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
-    spread = _spread(x, shape, broadcast_dimensions) if x.ndim else x
+    spread = _place_dimensions(x, shape, broadcast_dimensions) if x.ndim else x
     size = math.prod(shape)
     if size <= _SMALL:  # filling costs a fifth of `np.broadcast_to`
         out = np.empty(shape, x.dtype)
@@ -134,7 +134,7 @@ _MEDIUM = 1 << 19
 _SHORT = 32
 
 
-def _spread(x: Any, shape: Any, dims: Any) -> Any:
+def _place_dimensions(x: Any, shape: Any, dims: Any) -> Any:
     """Return an array with its dimensions at their places among dimensions of size 1."""
     sizes = [1] * len(shape)
     for size, d in zip(x.shape, dims, strict=True):

@@ -697,7 +697,7 @@ def _special_incomplete_inside(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
     return inside, m.where(inside, a, 1.0), m.where(inside, x, 1e-20)
 
 
-def _regularized(m: Any, a: Any, x: Any, upper: bool) -> Any:
+def _regularize(m: Any, a: Any, x: Any, upper: bool) -> Any:
     inside, a0, x0 = _special_incomplete_inside(m, a, x)
     parts = _Parts(m, a0, x0, differentiated=False)
     value = m.maximum(m.minimum(parts.value, 1.0), 0.0)
@@ -711,12 +711,12 @@ def _regularized(m: Any, a: Any, x: Any, upper: bool) -> Any:
 
 def igamma(m: Any, a: Any, x: Any) -> Any:
     """Return P(a, x)."""
-    return _regularized(m, a, x, upper=False)
+    return _regularize(m, a, x, upper=False)
 
 
 def igammac(m: Any, a: Any, x: Any) -> Any:
     """Return Q(a, x)."""
-    return _regularized(m, a, x, upper=True)
+    return _regularize(m, a, x, upper=True)
 
 
 def igamma_grad_a(m: Any, a: Any, x: Any) -> Any:

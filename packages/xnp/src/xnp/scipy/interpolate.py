@@ -102,7 +102,7 @@ class RegularGridInterpolator:
                 got=points.aval.str_long(), expected=f"shape (..., {count})",
             ))  # fmt: skip
         flat = points.reshape((-1, count))
-        found = self._filled(self._at(flat, method), flat)
+        found = self._fill_outside(self._at(flat, method), flat)
         result: Array = found.reshape((*points.shape[:-1], *self.values.shape[count:]))
         return result
 
@@ -120,7 +120,7 @@ class RegularGridInterpolator:
             total = total + self.values[index] * weight.reshape((-1, *extra))
         return total
 
-    def _filled(self, result: Any, points: Any) -> Any:
+    def _fill_outside(self, result: Any, points: Any) -> Any:
         """Return the result with the value that stands for the function outside of the grid."""
         low = xn.stack([g[0] for g in self.grid])
         high = xn.stack([g[-1] for g in self.grid])

@@ -824,7 +824,7 @@ def _sparse_by_dense(
     partner = dict(zip(contracting[0] + batch[0], contracting[1] + batch[1], strict=True))
     values = list(range(lhs.n_batch + 1))  # letters of the dimensions of values
     free = _others(range(rhs.ndim), partner.values())
-    met, met_letters = _met(rhs, at, partner, values)
+    met, met_letters = _gather_partners(rhs, at, partner, values)
     order = [*batch[0], *_others(range(lhs.ndim), partner)]
     placed = _others(order, range(named, lhs.ndim))
     kept = _others(order, range(named))
@@ -842,7 +842,7 @@ def _sparse_by_dense(
     return xn.transpose(out, [*map(now.index, order), *range(len(now), out.ndim)])
 
 
-def _met(
+def _gather_partners(
     rhs: Array, at: Sequence[Array], partner: dict[int, int], values: list[int]
 ) -> tuple[Array, list[int]]:
     """Return what each value meets in a dense array, and the letters of its dimensions."""

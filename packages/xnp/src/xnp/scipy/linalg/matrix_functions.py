@@ -92,7 +92,7 @@ def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
     right = xn.conj(u).mT @ c.astype(u.dtype) @ v
     x = u @ solve_triangular_sylvester(r, s, right) @ xn.conj(v).mT
     values = xn.diagonal(r, 0, -2, -1), xn.diagonal(s, 0, -2, -1)
-    return _real_where(c.dtype, _determined(x, *values, tol))
+    return _real_where(c.dtype, _mark_undetermined(x, *values, tol))
 
 
 def solve_triangular_sylvester(r: Any, s: Any, right: Any) -> Any:
@@ -117,10 +117,10 @@ def _by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
     right = linalg.solve(u, c.astype(u.dtype) @ v)
     y = right / (p[..., :, None] + q[..., None, :])
     x = linalg.solve(v.mT, (u @ y).mT).mT
-    return _real_where(c.dtype, _determined(x, p, q, tol))
+    return _real_where(c.dtype, _mark_undetermined(x, p, q, tol))
 
 
-def _determined(x: Any, p: Any, q: Any, tol: float) -> Any:
+def _mark_undetermined(x: Any, p: Any, q: Any, tol: float) -> Any:
     """Return X, or NaN where an eigenvalue p is next to one of -q."""
     near = (xn.abs(p[..., :, None] + q[..., None, :]) < tol).any((-2, -1), keepdims=True)
     return xn.where(near, math.nan, x)

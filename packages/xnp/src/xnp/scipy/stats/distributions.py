@@ -870,7 +870,7 @@ def _normal_pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     return xn.exp(_normal_logpdf(x, mean, cov))
 
 
-def _made(name: str, **functions: Any) -> Distribution:
+def _make_distribution(name: str, **functions: Any) -> Distribution:
     made = Distribution(name, f"The {name} distribution, of vectors.")
     for kind, function in functions.items():
         function.__name__, function.__qualname__ = kind, f"{name}.{kind}"
@@ -879,6 +879,8 @@ def _made(name: str, **functions: Any) -> Distribution:
     return made
 
 
-dirichlet = _made("dirichlet", logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf)
-multinomial = _made("multinomial", logpmf=_multinomial_logpmf, pmf=_multinomial_pmf)
-multivariate_normal = _made("multivariate_normal", logpdf=_normal_logpdf, pdf=_normal_pdf)
+dirichlet = _make_distribution("dirichlet", logpdf=_dirichlet_logpdf, pdf=_dirichlet_pdf)
+multinomial = _make_distribution("multinomial", logpmf=_multinomial_logpmf, pmf=_multinomial_pmf)
+multivariate_normal = _make_distribution(
+    "multivariate_normal", logpdf=_normal_logpdf, pdf=_normal_pdf
+)
