@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg as theirs
 import scipy.ndimage as theirs_of_images
+import scipy.special as special_of_scipy
 
 import xstack as xs
 import xstack.numpy as xnp
@@ -334,3 +335,22 @@ REFUSALS = {
 def test_what_has_no_meaning_is_refused(text):
     with pytest.raises((TypeError, ValueError), match=f"^{text}"):
         REFUSALS[text]()
+
+
+@pytest.mark.parametrize("name", ["rel_entr", "kl_div"])
+@pytest.mark.parametrize("run", [lambda f: f, xs.jit], ids=["eager", "jit"])
+def test_entropies_of_operands_whose_quotient_leaves_the_range(name, run):
+    sizes = np.float32([1e-37, 1e-30, 1e-20, 1e-12, 0.3, 1.0, 1e12, 1e20, 1e30, 1e36])
+    p, q = [x.ravel() for x in np.meshgrid(sizes, sizes)]
+    wide = p.astype(float), q.astype(float)
+    expected = getattr(special_of_scipy, name)(*wide)
+    found = run(getattr(special, name))(p, q)
+    # what is below the least normal number is flushed
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1.2e-38)
+    by_p, by_q = run(xs.grad(lambda p, q: getattr(special, name)(p, q).sum(), (0, 1)))(p, q)
+    one = 1 if name == "kl_div" else 0
+    np.testing.assert_allclose(by_p, np.log(wide[0] / wide[1]) + 1 - one, rtol=2e-6, atol=1e-6)
+    normal = wide[0] / wide[1] < 1e37
+    np.testing.assert_allclose(
+        by_q[normal], (one - wide[0] / wide[1])[normal], rtol=1e-5, atol=1e-6
+    )

@@ -464,13 +464,18 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 @dispatched(2)
 def _rel_entr(p: Any, q: Any) -> Array:
     p, q = broadcast_checked("rel_entr", *inexact("rel_entr", p, q))
-    # where the quotient would be 0 or infinite, the operands are put out of its way first
     both = (p > 0) & (q > 0)
     zero = (p == 0) & (q >= 0)
-    ratio = xn.where(both, p, 1) / xn.where(both, q, 1)
+    # log(p / q) is 2 log(sqrt(p) / sqrt(q)), where p / q or its square would leave the range;
+    # operands whose quotient would be 0 or infinite are put out of its way first
+    most = 2.0 ** (dtypes.finfo(p.dtype).maxexp // 2 - 4)
+    far = both & ((p > most * q) | (q > most * p))
+    roots = xn.sqrt(xn.where(far, p, 1)) / xn.sqrt(xn.where(far, q, 1))
+    usual = both & ~far
+    ratio = xn.where(usual, p, 1) / xn.where(usual, q, 1)
     ratio = xn.where(zero, xn.where(zero, p, 0) / xn.where(zero & (q > 0), q, 1), ratio)
-    value = bind("xlogy", xn.where(both | zero, p, 1), ratio)
-    value = xn.where(both | zero, value, math.inf)
+    value = bind("xlogy", xn.where(both | zero, p, 1), xn.where(far, roots, ratio))
+    value = xn.where(both | zero, xn.where(far, 2 * value, value), math.inf)
     # 0, and NaN with the derivative NaN where an operand is
     broken = xn.square(xn.where(xn.isnan(p) | xn.isnan(q), p + q, 0))
     result: Array = value + broken
