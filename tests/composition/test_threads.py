@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from xad import checkpoint, custom_jvp, grad, hessian, jvp, linearize, vjp
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
-from xpar import pmap
+from xpar import NamedSharding, PartitionSpec, make_mesh, pmap
 from xprim import EAGER, current_trace, errors, eval_shape, make_jaxpr, state
 
 THREADS = 16
@@ -228,3 +229,35 @@ def test_a_generator_that_is_left_half_way_inside_a_trace_leaves_no_trace_behind
     with pytest.raises(errors.UnexpectedTracerError):
         float(jit(lambda: next(running[0]))())
     assert state.trace is EAGER
+
+
+READERS = 4
+READS = {
+    "elements": lambda y: np.asarray(y).tolist(),
+    "pieces": lambda y: [np.asarray(piece.data).tolist() for piece in y.addressable_shards],
+}
+
+
+@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("kind", ["jit", "pmap"])
+def test_threads_that_read_one_array_over_devices_first_all_read_its_pieces(name, kind):
+    mesh = make_mesh((8,), ("x",))
+    run = pmap(lambda v: v + 1) if kind == "pmap" else jit(
+        lambda v: v + 1, out_shardings=NamedSharding(mesh, PartitionSpec("x")))  # fmt: skip
+    start = threading.Barrier(READERS)
+
+    def read(y):
+        start.wait(60)
+        return READS[name](y)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that each of jaxlib's calls is interrupted
+    try:
+        with ThreadPoolExecutor(READERS) as pool:
+            for turn in range(30):
+                x = np.arange(16, dtype=np.float32).reshape(8, 2) + turn
+                found = list(pool.map(read, [run(x)] * READERS))
+                for each in found:
+                    np.testing.assert_array_equal(np.reshape(each, (8, 2)), x + 1)
+    finally:
+        sys.setswitchinterval(usual)

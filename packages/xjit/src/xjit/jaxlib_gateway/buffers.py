@@ -541,13 +541,26 @@ def copy_to_host_async(buffer: Buffer) -> None:
         fail("copy_to_host_async", "the buffer could not be copied", error)
 
 
+_naming_pieces = threading.Lock()
+
+
+def pieces_of(buffer: Buffer) -> list[Buffer]:
+    """Return the pieces of a buffer over several devices, as jaxlib describes them.
+
+    jaxlib lists them when they are first read, and up to 0.11 leaves the interpreter to other
+    threads meanwhile: what two threads list at once has each piece twice, or holes.
+    """
+    with _naming_pieces:
+        return buffer._arrays  # type: ignore[no-any-return]
+
+
 def is_deleted(buffer: Buffer) -> bool:
     """Say whether the buffer's memory, or that of a piece, was given up: deleted or donated."""
     if buffer.is_deleted():  # jaxlib looks at the first piece alone
         return True
     if not pieces_lent[0] or len(getattr(buffer._sharding, "devices", ())) < 2:
         return False
-    return True in [piece.is_deleted() for piece in buffer._arrays]
+    return True in [piece.is_deleted() for piece in pieces_of(buffer)]
 
 
 def delete(buffer: Buffer) -> None:
@@ -626,7 +639,7 @@ def shards(buffer: Buffer) -> list[Buffer]:
     pieces_lent[0] = True
     return [
         piece._rewrap_with_aval_and_sharding(kind, placement((device,)))
-        for piece, device in zip(buffer._arrays, devices, strict=True)
+        for piece, device in zip(pieces_of(buffer), devices, strict=True)
     ]
 
 

@@ -28,6 +28,7 @@ from xjit.jaxlib_gateway.buffers import (
     note_devices,
     pieces_for,
     pieces_lent,
+    pieces_of,
     placement,
     several_devices,
     to_numpy,
@@ -177,7 +178,7 @@ def pieces_by_device(buffer: Buffer, *, lent: bool = True) -> dict[Any, Buffer]:
     where = buffer._sharding
     here = where.devices[0].client.process_index()
     devices = [device for device in where.devices if device.process_index == here]
-    arrays = zip(devices, buffer._arrays if len(where.devices) > 1 else [buffer], strict=True)
+    arrays = zip(devices, pieces_of(buffer) if len(where.devices) > 1 else [buffer], strict=True)
     kind = buffer.aval
     piece = array_type(where.shard_shape(kind.shape), kind.dtype, kind.made_by, kind.made_at)
     return {
@@ -255,7 +256,7 @@ def respread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
     check_kept(buffer)
     tiles = here.tiles(given.ndim)
     piece = array_type(tiles.piece_shape(given.shape), given.dtype, given.made_by, given.made_at)
-    arrays = buffer._arrays if len(here.devices) > 1 else [buffer]
+    arrays = pieces_of(buffer) if len(here.devices) > 1 else [buffer]
     pieces = [
         lies_in(here.order, to_numpy(arrays[number]._rewrap_with_aval_and_sharding(piece, there)),
                 "cpu")
