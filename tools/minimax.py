@@ -7,6 +7,7 @@ which costs a factor of two beside the best one; the errors are far below what f
 Needs mpmath.
 """
 
+import functools
 from collections.abc import Callable
 
 import mpmath
@@ -64,19 +65,33 @@ FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]]
 """By name the function of t, the end of its interval from 0, and the number of terms."""
 
 
-def interpolated(f: Callable[[mpmath.mpf], mpmath.mpf], end: mpmath.mpf, terms: int) -> list[float]:
+ERRORS = {"ERFC_SINGLE": (1, mpmath.mpf("10.1"), 13), "ERFC_WIDE": (2, mpmath.mpf("27.3"), 26)}
+"""By name k, the greatest x and the terms of exp(x^2) erfc(x) (x + k) in (x - k) / (x + k)."""
+
+
+def scaled_error(t: mpmath.mpf, k: int) -> mpmath.mpf:
+    """Return exp(x^2) erfc(x) (x + k) for t = (x - k) / (x + k)."""
+    x = k * (1 + t) / (1 - t)
+    return mpmath.exp(x * x) * mpmath.erfc(x) * (x + k)
+
+
+def interpolated(
+    f: Callable[[mpmath.mpf], mpmath.mpf], end: mpmath.mpf, terms: int, start: float = 0
+) -> list[float]:
     """Return the coefficients of the polynomial that agrees with `f` at the Chebyshev points."""
-    points = [end / 2 * (1 + mpmath.cos((2 * i + 1) * mpmath.pi / (2 * terms)))
+    half = (end - start) / 2
+    points = [start + half * (1 + mpmath.cos((2 * i + 1) * mpmath.pi / (2 * terms)))
               for i in range(terms)]  # fmt: skip
     matrix = mpmath.matrix([[t**k for k in range(terms)] for t in points])
     return [float(c) for c in mpmath.lu_solve(matrix, mpmath.matrix([f(t) for t in points]))]
 
 
 def greatest_error(
-    f: Callable[[mpmath.mpf], mpmath.mpf], end: mpmath.mpf, coefficients: list[float]
-) -> float:
+    f: Callable[[mpmath.mpf], mpmath.mpf], end: mpmath.mpf, coefficients: list[float],
+    start: float = 0,
+) -> float:  # fmt: skip
     """Return the greatest relative error at 2,000 points of the interval."""
-    points = [end * (i + mpmath.mpf("0.5")) / 2000 for i in range(2000)]
+    points = [start + (end - start) * (i + mpmath.mpf("0.5")) / 2000 for i in range(2000)]
     return float(max(abs(mpmath.polyval(coefficients[::-1], t) / f(t) - 1) for t in points))
 
 
@@ -84,16 +99,24 @@ def main() -> None:
     """Print the table."""
     for name, (f, end, terms) in FUNCTIONS.items():
         found = interpolated(f, end, terms)
-        print(f"{name} = (  # relative error {greatest_error(f, end, found):.1e}")
-        for c in found:
-            print(f"    {c!r},")
-        print(")")
+        _show(name, greatest_error(f, end, found), found)
+    for name, (k, largest, terms) in ERRORS.items():
+        scaled, end = functools.partial(scaled_error, k=k), (largest - k) / (largest + k)
+        found = interpolated(scaled, end, terms, -1)
+        _show(name, greatest_error(scaled, end, found, -1), found)
     with mpmath.workdps(100):
         print(f"TWO_OVER_PI = 0x{int(2 / mpmath.pi * 2**218):X}")
     print(f"HALF_PI_WIDE = {in_parts(mpmath.pi / 2, 33, 33, 33)!r}")
     print(f"LOG_2_HALVES = {in_parts(mpmath.log(2), 26)!r}")
     for name, value in (("LOG2_E", 1 / mpmath.log(2)), ("TWO_THIRDS", 2 / mpmath.log(2) / 3)):
         print(f"{name} = {(*in_parts(value, 26), float(value))!r}")
+
+
+def _show(name: str, error: float, coefficients: list[float]) -> None:
+    print(f"{name} = (  # relative error {error:.1e}")
+    for c in coefficients:
+        print(f"    {c!r},")
+    print(")")
 
 
 def in_parts(value: mpmath.mpf, *bits: int) -> tuple[float, ...]:

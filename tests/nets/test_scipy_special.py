@@ -142,7 +142,6 @@ LESS: dict[str, tuple[float, float, str]] = {
     "boxcox1p": (40, 1e-13, _STEPS + ", whose logarithm may be near 0"),
     "comb": (4, 1e-13, _STEPS),
     "digamma": (8, 1e-13, _ROOT),
-    "erfc": (10, 1e-13, _XLA + " between 1/2 and 1, where it is 1 - erf(x)"),
     "erfinv": (8, 1e-13, _XLA),
     "i0": (40, 1e-13, "the exponential of x in float32, whose exponent is rounded"),
     "i1": (40, 1e-13, "the exponential of x in float32, whose exponent is rounded"),

@@ -309,7 +309,7 @@ def test_elements_are_few_or_programs_are_for_others():
     assert "stablehlo.cbrt" in large.lower(lowering_platforms=("cuda",)).as_text()
 
 
-@pytest.mark.parametrize(("dtype", "most"), [("f4", 8), ("f8", 10)])
+@pytest.mark.parametrize(("dtype", "most"), [("f4", 4), ("f8", 6)])
 def test_complementary_errors_lose_no_digits_far_from_0(dtype, most):
     mpmath = pytest.importorskip("mpmath")
     rng = np.random.default_rng(5)
@@ -324,6 +324,6 @@ def test_complementary_errors_lose_no_digits_far_from_0(dtype, most):
         errors = [
             abs(float(mpmath.mpf(float(f)) - e)) for f, e in zip(found, expected, strict=True)
         ]
-    # the operation had 65 units of float32 and 15 of float64; between 1/2 and 1 it has as many now
+    # at 131,072 numbers 3.6 and 5; the operation of the compiler has 65 and 15
     assert found.dtype == dtype and np.max(errors / units) < most
     np.testing.assert_array_equal(ends, np.array([0, 2, np.nan, 0], dtype))
