@@ -31,6 +31,7 @@ DELIBERATE = {
     "core.eval_jaxpr": {"propagate_source_info": "equations always keep their source"},
     **{f"extend.core.{name}": _PROGRAMS
        for name in ("ClosedJaxpr", "Effect", "Jaxpr", "JaxprEqn", "Literal")},
+    "experimental.sparse.bcoo_conv_general_dilated": {"out_sharding": _SPARSE},
     "experimental.sparse.bcoo_dot_general": {"out_sharding": _SPARSE},
     "experimental.sparse.bcoo_reshape": {"sharding": _SPARSE},
     "experimental.sparse.JAXSparse": "it is abstract",

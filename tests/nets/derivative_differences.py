@@ -77,6 +77,7 @@ NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
     ),
     (r"lax\.erfc?\(x\).*", lambda x, y=0.0: infinite(x), "the limit 0 at infinity"),
     (r"lax\.bessel_i1e\(x\)", nan, "the derivative at NaN is NaN"),
+    (r"lax\.bessel_i1e\(x\)", _small, "digits beside 0, and there the limit of one side"),
     (r"nn\.celu\(x.*\)", lambda x: x == 0, "the second derivative from below, not a quarter of it"),
     (r"nn\.hard_(silu|swish)\(x\)", not_finite, _NO_CONTAGION),
     (r"nn\.(gelu|mish|silu|soft_sign|swish)\(.*\)", infinite, "the limits at infinity"),

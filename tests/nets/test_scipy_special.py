@@ -321,6 +321,28 @@ def test_second_derivatives_of_a_product_with_a_logarithm(function, x, modes, or
     np.testing.assert_allclose(fun(xnp.float32(x), xnp.float32(y)), expected, rtol=1e-6)
 
 
+BESIDE_ZERO = {
+    "i1e": (special.i1e, lambda x: mp.exp(-abs(x)) * mp.besseli(1, x)),
+    "poch of 2": (lambda x: special.poch(x, 2.0), lambda x: mp.rf(x, 2)),
+    "poch of 1/2": (lambda x: special.poch(x, 0.5), lambda x: mp.rf(x, mp.mpf(1) / 2)),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_ZERO)
+@pytest.mark.parametrize("wide", [False, True])
+def test_second_derivatives_beside_zero_have_digits(name, wide):
+    function, exact = BESIDE_ZERO[name]
+    with config.enable_x64(wide), mp.workdps(60):
+        for x in (1e-30, 1e-15, 1e-8, -1e-6, 1e-4, -0.01, 0.2, 0.45, 0.55):
+            x = np.float64(x) if wide else np.float32(x)
+            at = mp.mpf(float(x))
+            expected = mp.diff(exact, at, 2, h=abs(at) * mp.mpf(10) ** -15)
+            slope = xad.grad(function)
+            found = [xad.grad(slope)(x), xad.jvp(slope, (x,), (x * 0 + 1,))[1]]
+            # a difference of terms of 1 / x^2, from x = 1/4 on: 16 times four or five ulp
+            np.testing.assert_allclose(found, float(expected), rtol=1e-14 if wide else 1e-5)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_zeros_between_poles_have_all_digits(compiled):
     def run(function, *operands):

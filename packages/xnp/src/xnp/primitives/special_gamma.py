@@ -1245,6 +1245,10 @@ def _differentiate_poch(y: Any, z: Any, n: Any) -> Any:
     """Return d/dz Gamma(z + n) / Gamma(z), at the zeros of 1 / Gamma(z), too."""
     one, end = scalar_like(z, 1), add(z, n)
     zero = bind("and", _is_pole(z), bind("not", _is_pole(end)))
+    # near 0 too, where second derivatives of y digamma(z) lose all digits, unless Gamma overflows
+    inside = bind("and", bind("gt", end, scalar_like(z, 0.25)), bind("lt", end, scalar_like(z, 30)))
+    near = bind("and", bind("lt", bind("abs", z), scalar_like(z, 0.25)), inside)
+    zero = bind("or", zero, near)
     safe = select(zero, end, one)
     at_zero = _near_zero(bind("gamma", safe), select(zero, z, sub(one, one)),
                          bind("digamma", safe))  # fmt: skip
