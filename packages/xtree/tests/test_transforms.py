@@ -87,6 +87,29 @@ def test_transpose_refuses_trees_of_other_structures(outer, inner, tree, match):
         xtree.transpose(xtree.structure(outer), inner_treedef, tree)
 
 
+class Flat:
+    """A mapping that flattens what is inside of its values, too, as that of Haiku."""
+
+    def __init__(self, mapping):
+        self.mapping = mapping
+
+
+xtree.register_pytree_node(
+    Flat,
+    lambda flat: (xtree.leaves(flat.mapping), xtree.structure(flat.mapping)),
+    lambda structure, leaves: Flat(xtree.unflatten(structure, leaves)),
+)
+
+
+def test_transpose_of_a_class_that_flattens_its_values():
+    outer, inner = xtree.structure(Flat({"a": 1, "b": 2})), xtree.structure([1, 2])
+    found = xtree.transpose(outer, inner, Flat({"a": [3, 4], "b": [5, 6]}))
+    assert [each.mapping for each in found] == [{"a": 3, "b": 5}, {"a": 4, "b": 6}]
+    for tree in (Flat({"a": [3], "b": [5, 6]}), {"a": [3, 4], "b": [5, 6]}):
+        with pytest.raises(TypeError, match="transpose: the tree does not have the outer"):
+            xtree.transpose(outer, inner, tree)
+
+
 def test_transpose_refuses_what_is_no_structure():
     with pytest.raises(TypeError, match="outer_treedef is not a structure"):
         xtree.transpose([0], None, [1])

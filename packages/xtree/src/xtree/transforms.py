@@ -461,6 +461,9 @@ def _outer_leaves(
     try:
         return outer_treedef.flatten_up_to(tree)
     except ValueError as error:
+        by_order = _leaves_by_order(outer_treedef, inner_treedef, tree)
+        if by_order is not None:
+            return by_order
         raise TypeError(
             message(
                 "transpose",
@@ -469,6 +472,29 @@ def _outer_leaves(
                 expected=f"{outer_treedef} or a deeper tree",
             )
         ) from error
+
+
+def _leaves_by_order(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any
+) -> list[Any] | None:
+    """Return the inner trees of a node of a user's class, by the number of their leaves.
+
+    The class may flatten what is inside of its values, too, as a mapping of Haiku does, so that
+    its structure is not that of the outer tree. None where the tree is of another class, or has
+    another number of leaves.
+    """
+    leaves, treedef = tree_flatten(tree)
+    node, outer_node = treedef.node_data(), outer_treedef.node_data()
+    if inner_treedef is None or node is None or outer_node is None or node[0] is not outer_node[0]:
+        return None
+    size = inner_treedef.num_leaves
+    if node[0] in _BUILTIN_NODES or len(leaves) != size * outer_treedef.num_leaves:
+        return None
+    starts = range(0, len(leaves), size) if size else []
+    return [inner_treedef.unflatten(leaves[i : i + size]) for i in starts]
+
+
+_BUILTIN_NODES = (dict, list, tuple, type(None))  # which flatten one level
 
 
 def _combine(operation: Callable[[Any, Any], Any], leaves: list[Any]) -> Any:
