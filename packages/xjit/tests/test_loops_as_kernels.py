@@ -20,6 +20,7 @@ LIMIT = {"xla_backend_extra_options": "xla_cpu_small_while_loop_byte_threshold=6
 def old_limit(monkeypatch):
     monkeypatch.setattr(gateway, "LIMITS_LOOPS_TO_1_KB", True)
     monkeypatch.setattr(gateway, "TILES_BY_WAY_OF_STACK", False)
+    monkeypatch.setattr(gateway, "COPIES_FUNCTIONS_FIRST", False)
     monkeypatch.delenv("XLA_FLAGS", raising=False)
 
 

@@ -19,6 +19,7 @@ WIDE = {"xla_cpu_prefer_vector_width": 512}
 @pytest.fixture(autouse=True)
 def without_other_options(monkeypatch):
     monkeypatch.setattr(gateway, "TILES_BY_WAY_OF_STACK", False)
+    monkeypatch.setattr(gateway, "COPIES_FUNCTIONS_FIRST", False)
 
 
 @pytest.fixture

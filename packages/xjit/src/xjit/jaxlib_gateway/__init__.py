@@ -10,6 +10,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
     from xjit.jaxlib_gateway.runtime import (
+        COPIES_FUNCTIONS_FIRST as COPIES_FUNCTIONS_FIRST,
         DROPS_BARRIERS as DROPS_BARRIERS, FOLDS_DIVISION_BY_ZERO as FOLDS_DIVISION_BY_ZERO,
         HAS_WRONG_WIDE_ATAN as HAS_WRONG_WIDE_ATAN, LIMITS_LOOPS_TO_1_KB as LIMITS_LOOPS_TO_1_KB,
         LOSES_RESULTS_OF_NAN as LOSES_RESULTS_OF_NAN,

@@ -84,6 +84,9 @@ LIMITS_LOOPS_TO_1_KB: Final = _version_info < (0, 12)
 # Whether the CPU compiler has tiled kernels that write each 64 bytes by way of the stack, in two
 # stores and one load, for which the processor waits (seen on 0.10.2, not on 0.12).
 TILES_BY_WAY_OF_STACK: Final = _version_info < (0, 12)
+# Whether the CPU compiler copies a function for each call before all of its passes, unless an
+# option says after fusion (0.10.2; 0.12 does not know the option).
+COPIES_FUNCTIONS_FIRST: Final = _version_info < (0, 12)
 
 
 class XlaMemoryError(XlaError, OutOfMemoryError):

@@ -762,6 +762,9 @@ compiler: Callable[..., gateway.Executable] = gateway.compile_program
 #
 # Tiles: older versions compile elementwise operations on arrays alone, without constants, by an
 # emitter whose tiles pass through the stack: `-x` takes three times as long as `x * 2`.
+#
+# Functions that are called: older versions copy one for each call and run all passes over each
+# copy; copied after fusion, they go through the first half of the passes once.
 
 _GAINS_FROM_WIDTH = re.compile(
     r"\b(?:stablehlo\.(?:exponential|log|logistic|tanh|power|rsqrt|bitcast_convert|xor)|chlo\.)"
@@ -792,11 +795,16 @@ def _has_slow_tiles(_: str) -> bool:
     return gateway.TILES_BY_WAY_OF_STACK
 
 
+def _has_copied_functions(text: str) -> bool:
+    return gateway.COPIES_FUNCTIONS_FIRST and 'inlineable = "false"' in text
+
+
 # Name, value, which programs it suits, and whether only the back end for CPUs knows it.
 _SUITED_OPTIONS: tuple[tuple[str, int, Callable[[str], bool], bool], ...] = (
     ("xla_cpu_prefer_vector_width", 512, _gains_from_width, False),
     ("xla_cpu_small_while_loop_byte_threshold", 1 << 16, _has_limited_loops, True),
     ("xla_cpu_disable_tiled_emitter", 1, _has_slow_tiles, True),
+    ("xla_cpu_flatten_after_fusion", 1, _has_copied_functions, True),
 )
 
 
