@@ -357,7 +357,7 @@ def offloaded(forward: ClosedJaxpr, first: int, verdicts: Sequence[Verdict]) -> 
     return xprim.trace_to_closed(run, forward.in_avals, name=forward.jaxpr.name)
 
 
-def fetched(linear: ClosedJaxpr, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
+def fetch_residuals(linear: ClosedJaxpr, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
     """Return a program whose first arguments come from where the verdicts say."""
 
     def run(*args: Any) -> list[Any]:
@@ -1282,7 +1282,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
                 *[saved[v] for v in where_true(kept, wanted[: len(kept)])])  # fmt: skip
     if any(isinstance(verdict, Offloadable) for verdict in verdicts):
         forward = forward.derived(offloaded, count, verdicts)
-        linear = linear.derived(fetched, verdicts)
+        linear = linear.derived(fetch_residuals, verdicts)
     results = write_back_refs(written, checkpoint_p.bind(
         *primals, *read_refs(written), jaxpr=forward, policy=policy, **params
     ))  # fmt: skip

@@ -366,7 +366,7 @@ _MOVES = frozenset(["broadcast_in_dim", "expand_dims", "reshape", "rev", "squeez
 Checkpointed = Callable[[ClosedJaxpr, Collection[Var], Sequence[Any]], Sequence[Any]]
 
 
-def planned(
+def plan_checkpoints(
     closed: ClosedJaxpr, active: tuple[bool, ...], budget: int,
     residuals_of: ResidualsOf, checkpointed: Checkpointed, measured: bool,
 ) -> ClosedJaxpr:  # fmt: skip

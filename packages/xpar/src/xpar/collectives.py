@@ -361,7 +361,7 @@ def group_size(names: Sequence[Any], groups: Groups) -> int:
     return total_size(names) if groups is None else len(groups[0])
 
 
-def unbound(names: Sequence[Any]) -> NoReturn:
+def raise_unbound(names: Sequence[Any]) -> NoReturn:
     """Raise the error for a collective that is evaluated outside its axis."""
     for name in names:
         trace_axis_size(name)
@@ -428,14 +428,14 @@ def _by_groups(
     x = axis.to_front(x, dim)
     axes = [xbatch.BatchAxis(len(g)) for g in groups]
     parts = [
-        part.to_front(*on_axis(part, picked(x, g), 0, params))
+        part.to_front(*on_axis(part, pick_rows(x, g), 0, params))
         for part, g in zip(axes, groups, strict=True)
     ]
     members = [i for g in groups for i in g]
-    return picked(join(parts, 0), np.argsort(members).tolist()), 0
+    return pick_rows(join(parts, 0), np.argsort(members).tolist()), 0
 
 
-def picked(x: Any, rows: Sequence[int]) -> Any:
+def pick_rows(x: Any, rows: Sequence[int]) -> Any:
     """Return the given rows along dimension 0, zeros where a row is -1; runs move as one piece."""
     pieces, start = [], 0
     for i in range(1, len(rows) + 1):
@@ -562,7 +562,7 @@ def _all_reduce(op: str) -> Callable[..., Any]:
 
 
 def _reduce_numpy(x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
-    unbound(axes)
+    raise_unbound(axes)
 
 
 # --- psum --------------------------------------------------------------------------------------
@@ -675,7 +675,7 @@ def _scatter_shape(
 
 
 def _scatter_numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
-    unbound(axis_name)
+    raise_unbound(axis_name)
 
 
 def _scatter_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
@@ -738,7 +738,7 @@ reduce_scatter_p: Primitive = Primitive(
 
 
 def _numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
-    unbound(axis_name)
+    raise_unbound(axis_name)
 
 
 def _resize(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
@@ -922,7 +922,7 @@ def _permute_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[An
     sources = [-1] * axis.size
     for source, target in params["perm"]:
         sources[target] = source
-    return picked(axis.to_front(x, dim), sources), 0
+    return pick_rows(axis.to_front(x, dim), sources), 0
 
 
 def _permute_transpose(cts: Any, x: Any, *, axis_name: Any, perm: Any) -> Any:
@@ -1007,7 +1007,7 @@ def _index_shape(*, axis_name: Any) -> tuple[ShapedArray, ...]:
 
 
 def _index_numpy(*, axis_name: Any) -> Any:
-    unbound(axis_name)
+    raise_unbound(axis_name)
 
 
 def _index_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
@@ -1788,7 +1788,7 @@ def _ragged_dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Nam
 
 
 def _ragged_numpy(*_operands: Any, axis_name: Any, axis_index_groups: Groups) -> Any:
-    unbound(axis_name)
+    raise_unbound(axis_name)
 
 
 ragged_exchange_p: Primitive = Primitive(

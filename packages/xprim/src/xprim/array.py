@@ -23,7 +23,7 @@ import numpy as np
 from xprim import dtypes
 from xprim.avals import ShapedArray, SymbolicSize, shaped_array
 from xprim.errors import HINTS, UnknownAttribute, brief, kind_name, message, suggest_registration
-from xprim.memory import allocated, forgotten, lent, refuse_masked, sealed
+from xprim.memory import allocate, forgotten, lent, refuse_masked, seal
 from xtree.boundaries import boundary, is_boundary, leave
 from xtree.errors import with_article
 
@@ -174,10 +174,10 @@ class ConcreteArray(Array):
             if dtype is not None and dtype != host.dtype:
                 if copy is False:
                     raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
-                return allocated("np.asarray", host.astype, dtype)
+                return allocate("np.asarray", host.astype, dtype)
             if copy:
-                return allocated("np.asarray", host.copy)
-            self.host = host = sealed(host)
+                return allocate("np.asarray", host.copy)
+            self.host = host = seal(host)
             return host.view()
         except Exception as error:
             leave(error)
@@ -192,7 +192,7 @@ class ConcreteArray(Array):
             if host is None:
                 forgotten.errors = {}
                 host = self.to_host()
-            self.host = host = sealed(host)
+            self.host = host = seal(host)
             return lent(host, flags)
         except BaseException as error:
             leave(error)
@@ -469,7 +469,7 @@ def from_numpy(
     if target != dtype:
         host = _narrow(host, target, what)
     elif copy:
-        host = allocated(what, host.copy)
+        host = allocate(what, host.copy)
     return ConcreteArray(host, shaped_array(host.shape, target))
 
 
@@ -485,7 +485,7 @@ def float0_array(shape: tuple[int, ...]) -> ConcreteArray:
 
 def _narrow(host: np.ndarray[Any, Any], target: np.dtype[Any], what: str) -> np.ndarray[Any, Any]:
     with np.errstate(over="ignore", invalid="ignore"):
-        narrowed = allocated(what, host.astype, target)
+        narrowed = allocate(what, host.astype, target)
     if dtypes.is_integer(target) and host.size and not np.array_equal(narrowed, host):
         worst = host.ravel()[np.argmax(narrowed.ravel() != host.ravel())]
         raise OverflowError(message(

@@ -17,7 +17,7 @@ from xprim.avals import ShapedArray
 from xprim.config import ThreadState, state
 from xprim.errors import MixedMemoryError
 from xprim.jaxpr import ClosedJaxpr
-from xprim.memory import bytes_of, in_bytes, refused
+from xprim.memory import bytes_of, in_bytes, out_of_memory_error
 from xprim.primitive import NotNumbersError, Primitive
 from xprim.sharded_types import is_uncommitted, operands_on_host
 from xprim.source import file_name, is_hidden
@@ -335,7 +335,7 @@ class EagerTrace(Trace):
         try:
             results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
         except (MemoryError, ValueError) as error:
-            raise refused(primitive.name, error, avals_out, largest_arrays) from None
+            raise out_of_memory_error(primitive.name, error, avals_out, largest_arrays) from None
         if _eager_nans.used or _eager_infs.used or _none.used:
             check_finite(primitive.name, operands, results)
         if len(avals_out) != 1:

@@ -25,9 +25,9 @@ __dir__ = __all__.copy
 # ---------------------------------------------------------------------------------------- memory
 # Say which operation requested more memory than there is, and for how many bytes.
 #
-# `out_of_memory` makes the error for whoever knows both. `refused` reads the bytes from what
-# NumPy raised, and from the types of the results where no array can be so large; `allocated` is a
-# copy that NumPy makes, with that error.
+# `out_of_memory` makes the error for whoever knows both. `out_of_memory_error` reads the bytes from
+# what NumPy raised, and from the types of the results where no array can be so large; `allocate` is
+# a copy that NumPy makes, with that error.
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def out_of_memory(
     )
 
 
-def refused(
+def out_of_memory_error(
     operation: str, error: Exception, results: Sequence[ShapedArray] = (),
     others: Callable[[], str] = str,
 ) -> Exception:  # fmt: skip
@@ -70,12 +70,12 @@ def refused(
     return out_of_memory(operation, largest, got) if largest > MOST_BYTES else error
 
 
-def allocated(operation: str, make: Callable[..., T], *args: Any) -> T:
+def allocate(operation: str, make: Callable[..., T], *args: Any) -> T:
     """Return a copy that NumPy makes, or raise that it did not fit."""
     try:
         return make(*args)
     except MemoryError as error:
-        raise refused(operation, error) from None
+        raise out_of_memory_error(operation, error) from None
 
 
 def bytes_of(aval: ShapedArray) -> int:
@@ -103,7 +103,7 @@ def in_bytes(nbytes: int) -> str:
 #
 # An array never changes, so the views of its memory that go out must not be made writeable.
 # `flags.writeable = False` is a wish that its owner can take back; a view through a read-only
-# `memoryview` cannot be, nor can a view of that. `sealed` makes such views; an array keeps the
+# `memoryview` cannot be, nor can a view of that. `seal` makes such views; an array keeps the
 # one it made, so that the next costs nothing.
 #
 # NumPy asks an array for its buffer first, forgets whatever that raises, and then asks
@@ -118,7 +118,7 @@ STRIDES = 0x18
 """PyBUF_STRIDES: whoever asks for a buffer with this flag takes elements that lie apart."""
 
 
-def sealed(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def seal(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a view of an array's memory that cannot be made writeable.
 
     An array that is such a view already is returned itself.
@@ -148,14 +148,14 @@ def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
     """Return the memory of a sealed array as the buffer protocol asks for it with `flags`."""
     base: Any = host.base
     if type(base) is memoryview and base.c_contiguous and base.format == host.dtype.char:
-        return base  # what `sealed` looks through: the same elements, ready
+        return base  # what `seal` looks through: the same elements, ready
     if not dtypes.is_numpys(host.dtype):
         raise BufferError(message(
             "memoryview", f"Python's buffer protocol has no {host.dtype.name} elements.",
             hint="np.asarray(x) shows them, x.view('uint8') has their bytes",
         ))  # fmt: skip
     if 0 in host.strides:  # repeated elements; whoever copies them needs room for all
-        allocated("memoryview", np.empty, host.shape, host.dtype)
+        allocate("memoryview", np.empty, host.shape, host.dtype)
     if flags & STRIDES != STRIDES and not host.flags.c_contiguous:
         host = np.ascontiguousarray(host)
     return memory_of(host)

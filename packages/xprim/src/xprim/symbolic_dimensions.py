@@ -107,7 +107,7 @@ class SymbolicScope:
         """Find stand-ins that keep to what is known, if there are such."""
         for candidate in candidates(self.stand_ins.values()):
             found = dict(zip(self.stand_ins, candidate, strict=True))
-            if all(evaluated(frozen(p), found) >= 0 for p in self._known):
+            if all(evaluate(frozen(p), found) >= 0 for p in self._known):
                 self.stand_ins = found
                 return
 
@@ -172,7 +172,7 @@ class SymbolicScope:
                 where=source.describe(place),
                 hint="symbolic_shape(..., constraints=[...]) says what is known of them",
             ))  # fmt: skip
-        holds: bool = evaluated(frozen(p), self.stand_ins) >= 0
+        holds: bool = evaluate(frozen(p), self.stand_ins) >= 0
         fact = p if holds else added(constant(-1), p, -1)
         self._known.append(fact)
         self.assumptions[text(frozen(fact))] = source.describe(place)
@@ -602,7 +602,7 @@ def _atom_text(atom: Any) -> str:
     return f"{name}({text(p)}, {text(q)})"
 
 
-def evaluated(p: Frozen, value_by_name: Mapping[str, Any]) -> Any:
+def evaluate(p: Frozen, value_by_name: Mapping[str, Any]) -> Any:
     """Return the value of a polynomial for values of its variables."""
     total: Any = 0
     for monomial, c in p:
@@ -612,7 +612,7 @@ def evaluated(p: Frozen, value_by_name: Mapping[str, Any]) -> Any:
                 term = term * value_by_name[atom]
             else:
                 name, left, right = atom
-                operands = [evaluated(side, value_by_name) for side in (left, right)]
+                operands = [evaluate(side, value_by_name) for side in (left, right)]
                 term = term * FUNCTIONS[name](*operands)
         total = total + term
     return total

@@ -22,7 +22,7 @@ import numpy as np
 
 from xprim import config
 from xprim.errors import OutOfMemoryError, hint_at_keyword
-from xprim.memory import refused
+from xprim.memory import out_of_memory_error
 from xprim.requirements import called, name_argument
 from xprim.source import is_hidden
 from xtree.boundaries import boundaries, boundary, when_leaving
@@ -111,7 +111,7 @@ def _name_what_refused(error: BaseException) -> None:
         if not _speaks(fun, given):
             return
         if isinstance(error, MemoryError):
-            raise refused(fun.__name__, error) from None
+            raise out_of_memory_error(fun.__name__, error) from None
         error.args = (f"{fun.__name__}: {str(error).rstrip('.')}.",)
 
 

@@ -15,7 +15,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.primitive import VMAP_METHODS
 from xjit.dispatch.eager_backend import compile_and_run
 from xjit.jaxlib_gateway import element_type
-from xjit.lowering.operation_metadata import quoted
+from xjit.lowering.operation_metadata import quote
 from xjit.lowering.stablehlo_text import Builder, by_one_member, dense, once_text, type_text
 from xnp import lax
 from xprim import Array, Effect, Primitive, ShapedArray, as_array, dtypes, shaped_array, state
@@ -61,7 +61,7 @@ def attribute_text(value: Any, operation: str) -> str:
 
 
 def _dictionary(value: dict[str, Any], operation: str) -> str:
-    items = [f"{quoted(k)} = {attribute_text(v, operation)}" for k, v in sorted(value.items())]
+    items = [f"{quote(k)} = {attribute_text(v, operation)}" for k, v in sorted(value.items())]
     return f"{{{', '.join(items)}}}"
 
 
@@ -87,7 +87,7 @@ _WRITERS: tuple[tuple[Any, Callable[[Any, str], str]], ...] = (
     (np.generic, lambda value, _: _number(value)),  # before Python's: np.float64 is a float
     (int, lambda value, _: _number(np.int64(value))),
     (float, lambda value, _: _number(np.float64(value))),
-    (str | bytes, lambda value, _: quoted(value)),
+    (str | bytes, lambda value, _: quote(value)),
     (dict, _dictionary),
     (tuple | list, lambda value, operation: (
         f"[{', '.join([attribute_text(v, operation) for v in value])}]")),

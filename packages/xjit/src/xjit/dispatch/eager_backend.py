@@ -15,12 +15,12 @@ from xjit import jaxlib_gateway as gateway
 from xjit._devices import devices
 from xjit.cache.memory import room
 from xjit.checks import run_with_checks
-from xjit.dispatch.fast_path import DeletedBuffer, wrapped
+from xjit.dispatch.fast_path import DeletedBuffer, wrap_buffers
 from xjit.dispatch.placement import buffers_at, default_placement
 from xjit.dispatch.placement_inference import common_placement
 from xjit.dispatch.program import DeviceKernel, program_of
 from xjit.dispatch.sharded_arrays import in_memory, moves_memory
-from xjit.dispatch.transfer import copy_there, device_put_p, placed, put, put_over
+from xjit.dispatch.transfer import copy_there, device_put_p, move_to_sharding, put, put_over
 from xjit.sharding.shardings import device_named_by, sharding_named_by
 from xnp.lax import copy_p
 from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, config, shaped_array, state
@@ -127,7 +127,7 @@ class EagerBackend:
     ) -> tuple[ConcreteArray, ...]:
         """Compile and run one primitive."""
         if primitive is device_put_p:  # no program: its devices may be others than the operand's
-            return (placed(operands[0], params["sharding"]),)
+            return (move_to_sharding(operands[0], params["sharding"]),)
         if moves_memory(primitive):
             return (in_memory(operands[0], params["kind"]),)
         if primitive is copy_p and _in_other_memory(operands[0]):
@@ -201,7 +201,7 @@ def compile_and_run(
     if kernel is not None and kernel.run is not None and not gateway.several_devices[0]:
         outs = kernel.run(operands)
         if outs is not None:
-            return tuple(wrapped(outs, kernel.avals_out))
+            return tuple(wrap_buffers(outs, kernel.avals_out))
     closed = kernel.programs[0] if kernel is not None else (
         program_of_equation(primitive, [x.aval for x in operands], params))  # fmt: skip
     on_device = program_of(closed, primitive.name).kernel_for(operands)

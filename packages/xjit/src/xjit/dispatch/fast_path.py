@@ -460,7 +460,7 @@ def finisher(out_tree: Any, avals: Sequence[ShapedArray]) -> Finish:
     if flat and data[0] is tuple and len(avals) == 2:
         return _pair(*avals)
     keys = [k for k, aval in enumerate(avals) if may_be_key(aval)]
-    wrap = _wrapped_with_keys(keys) if keys else wrapped
+    wrap = _wrapped_with_keys(keys) if keys else wrap_buffers
     if flat and data[0] is tuple:
         return lambda outs: tuple(wrap(outs, avals))
     if flat and data[0] is dict:
@@ -469,7 +469,7 @@ def finisher(out_tree: Any, avals: Sequence[ShapedArray]) -> Finish:
     return lambda outs: unflatten(wrap(outs, avals))
 
 
-def wrapped(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
+def wrap_buffers(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
     """Return arrays of these buffers, as many as there are abstract values."""
     count = len(outs)
     unrolled = _unrolled_by_count.get(count)
@@ -505,10 +505,10 @@ def _note_use(count: int) -> None:
 def _wrapped_with_keys(
     numbers: Sequence[int],
 ) -> Callable[[Sequence[Any], Sequence[ShapedArray]], list[ConcreteArray]]:
-    """Return what does as `wrapped` for results of which some may be keys, which have no use."""
+    """Return a `wrap_buffers` for results of which some may be keys, which have no use."""
 
     def wrap(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
-        results = wrapped(outs, avals)
+        results = wrap_buffers(outs, avals)
         for k in numbers:
             results[k].first_use = None
         return results

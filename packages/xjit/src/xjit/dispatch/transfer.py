@@ -361,7 +361,7 @@ def _constrain_traced(x: Tracer, sharding: Sharding) -> Array:
     return there if kind is None else constraints.in_space(there, constraints.space_of(kind))
 
 
-def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
+def move_to_sharding(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
     """Return an array where `device_put` shall have it; None for one that is not placed."""
     if sharding is None:
         return move_results([x], default_placement())[0]

@@ -26,7 +26,7 @@ from xjit.callbacks import ffi
 from xjit.dispatch.calls import jit_p
 from xjit.dispatch.placement import order_of, put_in_order
 from xjit.dispatch.sharded_arrays import sharding_of
-from xjit.lowering.operation_metadata import OPERATION, Items, quoted, with_attributes
+from xjit.lowering.operation_metadata import OPERATION, Items, quote, with_attributes
 from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.layouts import Layout, physical_order
 from xprim import Array, ClosedJaxpr, Primitive, as_array, dimension_names, not_mapped, stage, state
@@ -145,7 +145,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
     return b.op(
         "stablehlo.composite", [*constants, *operands], [*[c.aval for c in captured], *avals_in],
         avals_out,
-        f"name = {quoted(name)}, composite_attributes = {attributes}, decomposition = @{symbol}, "
+        f"name = {quote(name)}, composite_attributes = {attributes}, decomposition = @{symbol}, "
         f"version = {version} : i32",
     )  # fmt: skip
 

@@ -280,7 +280,7 @@ OPERATION = re.compile(r'(%[^=]+ = )?("?(stablehlo|chlo)\.(?!constant|return)|fu
 _ATTRIBUTES = "mhlo.frontend_attributes = {"
 
 
-def quoted(text: str | bytes) -> str:
+def quote(text: str | bytes) -> str:
     """Return a string of MLIR: what is not plain stands as two hexadecimal digits."""
     data = text.encode() if isinstance(text, str) else text
     plain = [chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data]
@@ -289,7 +289,7 @@ def quoted(text: str | bytes) -> str:
 
 def _key(name: str) -> str:
     is_plain = re.fullmatch(r"[A-Za-z_][\w$.]*", name, re.ASCII)
-    return name if is_plain else quoted(name)
+    return name if is_plain else quote(name)
 
 
 def with_attributes(line: str, items: dict[str, str | None]) -> str:
@@ -299,7 +299,7 @@ def with_attributes(line: str, items: dict[str, str | None]) -> str:
     if "\n" in own:  # of an operation inside of this one
         mark = ""
     inside = ", ".join([
-        f"{_key(k)} = {quoted(v)}" for k, v in sorted(items.items())
+        f"{_key(k)} = {quote(v)}" for k, v in sorted(items.items())
         if v is not None and not (mark and re.search(rf"(^| ){re.escape(_key(k))} = \"", own))
     ])  # fmt: skip
     if not inside:

@@ -16,8 +16,8 @@ from xnp.lax.control_flow_staging import (
     check_carry,
     check_each_ref_once,
     close_over_refs,
-    handed_on,
     known_without_jit,
+    pass_through,
     ref_values,
     results_varying_alike,
     retyped_varying,
@@ -836,7 +836,7 @@ def run_scan(
     end = len(carry) + len(refs)
     if refs:
         write_refs(refs, outs[len(carry) : end])
-    return (*handed_on(body, carry, outs), *outs[end:])
+    return (*pass_through(body, carry, outs), *outs[end:])
 
 
 def _refs_in_carry(closed: ClosedJaxpr, first: int, count: int, refs: int) -> ClosedJaxpr:
@@ -1333,7 +1333,7 @@ def _repeat(
         "body_nconsts": len(body.captured),
     })  # fmt: skip
     write_refs(body.refs, outs[len(carry) :])
-    return xtree.unflatten(tree, handed_on(body, carry, outs))
+    return xtree.unflatten(tree, pass_through(body, carry, outs))
 
 
 def _reading_carried_refs(

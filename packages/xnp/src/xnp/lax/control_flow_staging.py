@@ -334,7 +334,7 @@ def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]
     return promoted
 
 
-def handed_on(body: Staged, carry: Sequence[Array], outs: Sequence[Array]) -> list[Array]:
+def pass_through(body: Staged, carry: Sequence[Array], outs: Sequence[Array]) -> list[Array]:
     """Return the last carry; a part that the body hands on as it got it is that of the first one.
 
     So the loop need not be known to give it back: `vmap` and derivatives see the value itself.

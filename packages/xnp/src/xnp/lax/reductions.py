@@ -13,7 +13,7 @@ from xnp.lax.shape import ints, pad
 from xnp.lax.slicing import gather
 from xnp.placing import place
 from xnp.primitives import windows as _transposes  # noqa: F401 - defines it
-from xnp.primitives.convolution import dilated
+from xnp.primitives.convolution import dilated_size
 from xnp.primitives.index_modes import GatherDimensionNumbers
 from xnp.primitives.reductions import (
     greatest,
@@ -467,12 +467,12 @@ def reduce_window_shape_tuple(
     """
     ones = (1,) * len(operand_shape)
     spreads = window_dilation or ones
-    windows = [dilated(n, apart) for n, apart in zip(window_dimensions, spreads, strict=True)]
+    windows = [dilated_size(n, apart) for n, apart in zip(window_dimensions, spreads, strict=True)]
     pads = padtype_to_pads(operand_shape, windows, window_strides, padding)
     rows = zip(operand_shape, windows, window_strides, pads, base_dilation or ones, strict=True)
     sizes = []
     for size, window, stride, (low, high), apart in rows:
-        room = dilated(size, apart) + low + high - window
+        room = dilated_size(size, apart) + low + high - window
         sizes.append(room // stride + 1 if room >= 0 else 0)
     return tuple(sizes)
 

@@ -312,7 +312,7 @@ class IndexUpdateRef:
             updated = _update_on_host(self._array, self._index, values, ufunc)
             if updated is not None:
                 return updated
-        return written(self._array, self._index, values, primitive, options)
+        return scatter_into(self._array, self._index, values, primitive, options)
 
 
 _NUMPY_KINDS = frozenset("biufc")
@@ -362,7 +362,7 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
     return None, True
 
 
-def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -> Array:
+def scatter_into(x: Any, index: Any, values: Any, primitive: str, options: Options) -> Array:
     """Return the updated array by a scatter, under any trace."""
     x = array_of(x, "at[]")
     values = _values_for(x.aval, values)
@@ -372,14 +372,16 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
     _, _, mode, wraps = options
     if index_entries.has_slices(index):
         moved = mode is not None and GatherScatterMode.from_any(mode) is not _DROP
-        return index_entries.update_window(x, index, wraps, moved, lambda window, rest: written(
-            window, rest, values, primitive, options))  # fmt: skip
+        return index_entries.update_window(
+            x, index, wraps, moved,
+            lambda window, rest: scatter_into(window, rest, values, primitive, options),
+        )  # fmt: skip
     free = mode is None and config.values.index_checks != "allow"
     try:
         entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=True)
     except index_entries.FlagsInIndex:
         expanded, places = index_entries.as_positions(x, index)
-        return reshape(written(expanded, places, values, primitive, options), x.aval.shape)
+        return reshape(scatter_into(expanded, places, values, primitive, options), x.aval.shape)
     return _scatter(x, entries, values, primitive, options)
 
 

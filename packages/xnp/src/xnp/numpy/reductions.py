@@ -84,7 +84,7 @@ _COLLECTIVES = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"
 def _reduced_across(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
     """Reduce over dimensions, and then over axes by their names, by collectives."""
     dims = tuple([d for d in axes if type(d) is not str])
-    x, names = reduced(primitive, x, dims), axes[len(dims) :]
+    x, names = bind_reduction(primitive, x, dims), axes[len(dims) :]
     name = _COLLECTIVES.get(primitive)
     operation = primitive.removeprefix("reduce_")
     result: Array
@@ -97,7 +97,7 @@ def _reduced_across(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
     return x
 
 
-def reduced(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
+def bind_reduction(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
     """Bind a reduction, or return `x` when there is nothing to reduce.
 
     Args:
@@ -165,11 +165,11 @@ def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
         if dtype is not None:
             a = cast(a, dtype)
             if dtypes.is_bool(a.aval.dtype):
-                bits = reduced(_OF_BOOLEANS[primitive], a, axes)
+                bits = bind_reduction(_OF_BOOLEANS[primitive], a, axes)
                 return kept(bits, a.aval.shape, axes, keepdims)
         elif promotes or dtypes.is_bool(a.aval.dtype):
             a = convert_to(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
-        return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
+        return kept(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
 
     return written
 
@@ -292,7 +292,7 @@ def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
                 got=f"{a.aval.str_long()} over axes {axes}",
                 hint="give initial= a value to start from",
             ))  # fmt: skip
-        return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
+        return kept(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
 
     return written
 
@@ -466,7 +466,7 @@ def _truth(primitive: str, operation: str) -> Callable[..., Array]:
     def written(a: Any, axis: Any, keepdims: bool) -> Array:
         a = cast(array_of(a, operation), dtypes.bool_)
         axes = dims_and_names(axis, a.aval.ndim, operation)
-        return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
+        return kept(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
 
     return written
 
@@ -672,7 +672,7 @@ def _count(shape: Any, axes: Any) -> int:
 def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
     axes, aval = dims_and_names(axis, a.aval.ndim, "mean"), a.aval
-    total = kept(reduced("reduce_sum", wide(a), axes), aval.shape, axes, keepdims)
+    total = kept(bind_reduction("reduce_sum", wide(a), axes), aval.shape, axes, keepdims)
     if not dtypes.is_inexact(aval.dtype):
         total = inexact("mean", total)[0]
     mean = bind("div", total, scalar_like(total, _count(aval.shape, axes)))
@@ -742,7 +742,7 @@ def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -
     if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(steps):
         a = convert_to(a, steps, aval.weak_type)
     squares = squared_distance(a, _mean(a, axes, None, True))
-    total = kept(reduced("reduce_sum", squares, axes), aval.shape, axes, keepdims)
+    total = kept(bind_reduction("reduce_sum", squares, axes), aval.shape, axes, keepdims)
     count = _count(aval.shape, axes) - ddof
     result = bind("div", total, _divisor(count, total))
     if root:

@@ -511,7 +511,7 @@ def nanargmin(
 # Where a line has a NaN, or nothing but NaN, the result is NaN and has no derivatives.
 
 
-def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
+def interpolate_lines(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
     """Return one quantile of sorted lines, which NaN stands at the ends of.
 
     Args:
@@ -690,7 +690,7 @@ def _quantile(
     lines = sort(lines, -1)
     places = reshape(q, (q.aval.size,))
     results = [
-        interpolated(lines, read(places, i), count, method, skip_nan)
+        interpolate_lines(lines, read(places, i), count, method, skip_nan)
         for i in range(places.aval.shape[0])
     ]
     results = [kept(x, shape, axes, keepdims) for x in results]

@@ -31,7 +31,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import xprim
-from xnp.primitives.control_flow import derived, grown_mask, split_at, traced
+from xnp.primitives.control_flow import derive, grown_mask, split_at, traced
 from xnp.primitives.table import (
     add,
     bind,
@@ -139,7 +139,7 @@ def record_tangents(
     split, mask, _ = grown_mask(linearized, nonzero(carry_dots))
     if not any(mask):
         return [], mask
-    linear = derived(split.primal, ("loop tangents", split.linear), lambda: _joint(split, body))
+    linear = derive(split.primal, ("loop tangents", split.linear), lambda: _joint(split, body))
     dots = [handle.instantiate(t) for t in where_true(carry_dots, mask)]
     given = where_true(const_dots, const_mask)
     steps = _Steps(body, linear, None, len(consts), len(given), schedule)
@@ -186,7 +186,7 @@ def _formula(steps: _Steps, transposed: bool) -> ClosedJaxpr:
 def _linear_program(fun: Any, steps: _Steps, transposed: bool) -> ClosedJaxpr:
     closed = _pullback_of(steps) if transposed else steps.linear  # both take the primals first
     avals = [xprim.shaped_array((), _I32), *[a.strong() for a in closed.in_avals]]
-    return derived(steps.linear, (fun, steps), lambda: traced(lambda *xs: fun(steps, xs), avals))
+    return derive(steps.linear, (fun, steps), lambda: traced(lambda *xs: fun(steps, xs), avals))
 
 
 def _numpy(*operands: Any, transposed: bool, **params: Any) -> Any:
@@ -548,7 +548,7 @@ def _with_carried_types(pullback: ClosedJaxpr, steps: _Steps) -> ClosedJaxpr:
         avals = steps.linear.out_avals
         return [*const_cts, *[cotangent_as(ct, a) for ct, a in zip(cts, avals, strict=True)]]
 
-    return derived(pullback, "carried types", lambda: traced(
+    return derive(pullback, "carried types", lambda: traced(
         pull, pullback.in_avals, pullback.jaxpr.name))  # fmt: skip
 
 
@@ -596,7 +596,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, transposed: bool, **par
 
 def _guard_steps(steps: _Steps) -> _Steps:
     """Return programs that do nothing once the counter has come to their first constant."""
-    return derived(steps.linear, ("guarded", steps), lambda: _guard(steps))
+    return derive(steps.linear, ("guarded", steps), lambda: _guard(steps))
 
 
 def _guard(steps: _Steps) -> _Steps:

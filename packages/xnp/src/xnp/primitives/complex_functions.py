@@ -3,7 +3,7 @@
 XLA's own operations on complex numbers lose digits near zeros and poles, the signs of zeros, which
 say on which side of a branch cut a number is, and values at infinities. What is written here has
 the values of C99, Annex G, which NumPy has, too: `by_parts` writes a function from formulas of
-both parts; `corrected` corrects the parts of an operation's result, and `mirrored` those on the
+both parts; `correct` corrects the parts of an operation's result, and `mirror` those on the
 other side of a cut. A zero or an infinity of one part is exact whatever the other is, so a formula
 puts 1 in the place of a sine or cosine that is NaN beside it.
 """
@@ -247,7 +247,7 @@ def by_parts(formula: Formula, op: str = "") -> Rule:
     return write
 
 
-def corrected(rule: Rule, *corrections: Correction) -> Rule:
+def correct(rule: Rule, *corrections: Correction) -> Rule:
     """Return the rule of a function of one operand whose results are corrected."""
 
     def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> list[str]:
@@ -261,7 +261,7 @@ def corrected(rule: Rule, *corrections: Correction) -> Rule:
     return write
 
 
-def mirrored(rule: Rule, axis: str = "real") -> Rule:
+def mirror(rule: Rule, axis: str = "real") -> Rule:
     """Return the rule of a function of symmetric values, right on both sides of its cuts.
 
     XLA's operations take -0 for 0 on a cut. Functions that are real on a part of the real line
@@ -437,7 +437,7 @@ def _replace(parts: Parts, index: int, part: Text) -> Parts:
 
 def logarithm(rule: Rule, *corrections: Correction) -> Rule:
     """Return the rule of a logarithm, right at infinities and subnormal numbers, from XLA's."""
-    right = corrected(rule, *corrections, _infinite_size)
+    right = correct(rule, *corrections, _infinite_size)
 
     def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
         (aval,) = avals_out
@@ -679,33 +679,33 @@ RULES: dict[str, Rule] = {
     "log2": logarithm(tunable_stablehlo("stablehlo.log"), base_two),
     "sin": by_parts(sine, "stablehlo.sine"),
     "cos": by_parts(cosine, "stablehlo.cosine"),
-    "tan": corrected(tunable_stablehlo("stablehlo.tan"), with_zeros(0, 1)),
+    "tan": correct(tunable_stablehlo("stablehlo.tan"), with_zeros(0, 1)),
     "sinh": by_parts(hyperbolic_sine),
     "cosh": by_parts(hyperbolic_cosine),
-    "tanh": corrected(tunable_stablehlo("stablehlo.tanh"), with_zeros(0, 1)),
-    "asin": corrected(
-        mirrored(retyped_stablehlo("chlo.asin")), size_of_nan(1), with_zeros(0)
+    "tanh": correct(tunable_stablehlo("stablehlo.tanh"), with_zeros(0, 1)),
+    "asin": correct(
+        mirror(retyped_stablehlo("chlo.asin")), size_of_nan(1), with_zeros(0)
     ),
-    "acos": corrected(
-        mirrored(retyped_stablehlo("chlo.acos")), size_of_nan(1), on_imaginary_axis(0, math.pi / 2)
+    "acos": correct(
+        mirror(retyped_stablehlo("chlo.acos")), size_of_nan(1), on_imaginary_axis(0, math.pi / 2)
     ),
-    "atan": corrected(
-        mirrored(retyped_stablehlo("chlo.atan"), "imaginary"),
+    "atan": correct(
+        mirror(retyped_stablehlo("chlo.atan"), "imaginary"),
         beside_a_pole(1), tangent_of_nan(1), with_zeros(1),
     ),
-    "asinh": corrected(
-        mirrored(retyped_stablehlo("chlo.asinh"), "imaginary"), size_of_nan(0), with_zeros(1)
+    "asinh": correct(
+        mirror(retyped_stablehlo("chlo.asinh"), "imaginary"), size_of_nan(0), with_zeros(1)
     ),
-    "acosh": mirrored(corrected(
+    "acosh": mirror(correct(
         retyped_stablehlo("chlo.acosh"), size_of_nan(0), on_imaginary_axis(1, math.pi / 2)
     )),
-    "atanh": corrected(
-        mirrored(retyped_stablehlo("chlo.atanh")),
+    "atanh": correct(
+        mirror(retyped_stablehlo("chlo.atanh")),
         beside_a_pole(0), tangent_of_nan(0), with_zeros(0),
     ),
-    "sqrt": mirrored(corrected(tunable_stablehlo("stablehlo.sqrt"), infinite_root)),
-    "rsqrt": mirrored(
-        corrected(tunable_stablehlo("stablehlo.sqrt"), infinite_root, reciprocal)
+    "sqrt": mirror(correct(tunable_stablehlo("stablehlo.sqrt"), infinite_root)),
+    "rsqrt": mirror(
+        correct(tunable_stablehlo("stablehlo.sqrt"), infinite_root, reciprocal)
     ),
     "square": by_parts(_square),
     "pow": _power,

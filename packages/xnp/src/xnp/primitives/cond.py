@@ -9,26 +9,14 @@ from typing import Any
 
 import xprim
 from xnp.primitives import table
-from xnp.primitives.control_flow import (
-    derived,
-    only_checks,
-    split_at,
-    traced,
-    with_guard,
-)
+from xnp.primitives.control_flow import derive, only_checks, split_at, traced, with_guard
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from xnp.primitives.lowering_text import known_scalar, write_branch, write_in_order
 from xnp.primitives.sort import take_along
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, selected_rows
 from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, dimension_names, dtypes
 from xprim.calls import Programs, all_to_front, front_dims, nonzero, where_true, with_zeros
-from xprim.contracts import (
-    BatchAxis,
-    Builder,
-    JVPHandle,
-    LinearizeHandle,
-    TransposeHandle,
-)
+from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.derived_refs import UsedRef, derive_with_refs, read_refs, write_back_refs
 from xprim.eager_costs import count_operations
 from xprim.errors import UndefinedRuleError, message
@@ -287,7 +275,7 @@ def _linearize(
         each = _linearize_branches(handle, branches, mask)
         first, *others = [split.primal for split, _ in each]
         joint, refs = _with_joint_refs([(split.primal, own) for split, own in each])
-        primal, linear, forwarded = derived(
+        primal, linear, forwarded = derive(
             first, ("cond linearize", *others, *mask),
             lambda: _split_branches(each, joint, refs, mask),
         )  # fmt: skip

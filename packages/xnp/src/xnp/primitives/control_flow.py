@@ -33,12 +33,12 @@ __all__ = ()
 # What the rules of primitives that hold programs share: rewriting inner jaxprs, and running them.
 #
 # A rule that derives a program keeps it in the memo of the program it came from, so that a second
-# call only dispatches. `derived` does that; the other functions rewrite arguments and results.
+# call only dispatches. `derive` does that; the other functions rewrite arguments and results.
 
 T = TypeVar("T")
 
 
-def derived(closed: ClosedJaxpr, key: Hashable, make: Callable[[], T]) -> T:
+def derive(closed: ClosedJaxpr, key: Hashable, make: Callable[[], T]) -> T:
     """Return what `make()` derives from a program, from the program's memo when it has it."""
     return derive_once(closed.memo, key, make)
 
@@ -69,7 +69,7 @@ def grown_mask(
         carry = joint
 
 
-def rearranged(
+def rearrange(
     closed: ClosedJaxpr,
     arguments: Sequence[int] | None = None,
     results: Sequence[int] | None = None,
@@ -146,7 +146,7 @@ def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[A
 
 def work_of(closed: ClosedJaxpr) -> float:
     """Return the work of one run in NumPy; loops inside count in full where that is known."""
-    return derived(closed, "work", lambda: sum(map(_work_of_equation, closed.jaxpr.eqns)))
+    return derive(closed, "work", lambda: sum(map(_work_of_equation, closed.jaxpr.eqns)))
 
 
 def _work_of_equation(eqn: Equation) -> float:
@@ -160,7 +160,7 @@ def _work_of_equation(eqn: Equation) -> float:
 
 def _has_compiled_form(closed: ClosedJaxpr) -> bool:
     """Return whether a program has no effects, and no primitive that only NumPy can evaluate."""
-    return derived(closed, "has compiled form", lambda: _is_compilable(closed))
+    return derive(closed, "has compiled form", lambda: _is_compilable(closed))
 
 
 def _is_compilable(closed: ClosedJaxpr) -> bool:
@@ -209,7 +209,7 @@ def run_compiled(
     """Run one equation as a compiled program, which is kept with an inner program of it."""
     avals = tuple([x.aval for x in operands])
     key = ("program", primitive, avals, *params_key(params))
-    closed = derived(inner, key, lambda: program_of_equation(primitive, avals, params))
+    closed = derive(inner, key, lambda: program_of_equation(primitive, avals, params))
     return EAGER.backend.run_program(closed, operands, primitive.name)
 
 

@@ -11,11 +11,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
-from xnp.primitives.lowering_text import (
-    TWO_BITS,
-    is_split,
-    upcast,
-)
+from xnp.primitives.lowering_text import TWO_BITS, is_split, upcast
 from xnp.primitives.precision import (
     DotAlgorithm,
     DotAlgorithmPreset,
@@ -49,7 +45,7 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple[int, ...]
 
 
-def dilated(size: int, dilation: int) -> int:
+def dilated_size(size: int, dilation: int) -> int:
     """Return the size with `dilation - 1` zeros between neighbours."""
     return 0 if size == 0 else (size - 1) * dilation + 1
 
@@ -59,8 +55,8 @@ def output_size(
     rhs_dilation: int,
 ) -> int:  # fmt: skip
     """Return how many windows fit."""
-    padded = max(dilated(size, lhs_dilation) + padding[0] + padding[1], 0)
-    window = dilated(kernel, rhs_dilation)
+    padded = max(dilated_size(size, lhs_dilation) + padding[0] + padding[1], 0)
+    window = dilated_size(kernel, rhs_dilation)
     return 0 if padded == 0 or padded < window else (padded - window) // stride + 1
 
 
@@ -69,9 +65,9 @@ def input_cotangent_padding(
     rhs_dilation: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Return the padding of the convolution that gives the cotangent of the input."""
-    window, whole = dilated(kernel, rhs_dilation), dilated(size, lhs_dilation)
+    window, whole = dilated_size(kernel, rhs_dilation), dilated_size(size, lhs_dilation)
     before = window - 1 - padding[0]
-    return before, whole + window - 1 - dilated(out, stride) - before
+    return before, whole + window - 1 - dilated_size(out, stride) - before
 
 
 def kernel_cotangent_padding(
@@ -79,15 +75,15 @@ def kernel_cotangent_padding(
     rhs_dilation: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Return the padding of the convolution that gives the cotangent of the kernel."""
-    window, whole = dilated(kernel, rhs_dilation), dilated(size, lhs_dilation)
-    return padding[0], dilated(out, stride) - whole + window - 1 - padding[0]
+    window, whole = dilated_size(kernel, rhs_dilation), dilated_size(size, lhs_dilation)
+    return padding[0], dilated_size(out, stride) - whole + window - 1 - padding[0]
 
 
 # ----------------------------------------------------------------------------------- conv groups
 # Batches and features of convolutions in groups: how they are merged, and moved to one another.
 
 
-def regrouped(x: Any, source: int, target: int, groups: int) -> Any:
+def regroup(x: Any, source: int, target: int, groups: int) -> Any:
     """Move the outer factor `groups` of one dimension to be the outer factor of another one."""
     if groups == 1:
         return x
@@ -101,7 +97,7 @@ def regrouped(x: Any, source: int, target: int, groups: int) -> Any:
     return reshape(permute(reshape(x, split), order), shape)
 
 
-def merged(x: Any, dim: int, groups: int = 1) -> Any:
+def merge_batch(x: Any, dim: int, groups: int = 1) -> Any:
     """Merge the batch dimension 0 into dimension `dim` (numbered without it), inside of groups."""
     size, *shape = x.aval.shape
     split = (size, *shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :])
@@ -110,7 +106,7 @@ def merged(x: Any, dim: int, groups: int = 1) -> Any:
     return reshape(permute(reshape(x, split), order), shape)
 
 
-def unmerged(x: Any, dim: int, size: int, groups: int = 1) -> Any:
+def split_batch(x: Any, dim: int, size: int, groups: int = 1) -> Any:
     """Undo `_merged`: bring the batch back to dimension 0."""
     shape = list(x.aval.shape)
     shape[dim] //= size
@@ -256,7 +252,7 @@ def _windows(x: Any, kernel: Any, strides: Any, padding: Any, x_dilation: Any, k
     Any
 ):  # fmt: skip
     """Return the view (batch, features, *output space, *kernel space) of the padded input."""
-    sizes = [dilated(s, d) for s, d in zip(x.shape[2:], x_dilation, strict=True)]
+    sizes = [dilated_size(s, d) for s, d in zip(x.shape[2:], x_dilation, strict=True)]
     whole = [max(s + lo + hi, 0) for s, (lo, hi) in zip(sizes, padding, strict=True)]
     padded = np.zeros((*x.shape[:2], *whole), x.dtype)
     target, source = [slice(None)] * 2, [slice(None)] * 2
@@ -472,7 +468,7 @@ def _lhs_transpose(
     spec = dimension_numbers
     o, i = spec.rhs_spec[:2]
     groups = feature_group_count * batch_group_count
-    kernel = regrouped(rhs, o, i, groups)
+    kernel = regroup(rhs, o, i, groups)
     if spec.rhs_spec[2:]:
         kernel = bind("rev", kernel, dimensions=tuple(spec.rhs_spec[2:]))
     numbers = ConvDimensionNumbers(spec.out_spec, (i, o, *spec.rhs_spec[2:]), spec.lhs_spec)
@@ -487,7 +483,7 @@ def _lhs_transpose(
         feature_group_count=groups, batch_group_count=1, precision=precision,
     )  # fmt: skip
     if batch_group_count > 1:  # the groups of features are groups of the batch
-        result = regrouped(result, spec.lhs_spec[1], spec.lhs_spec[0], batch_group_count)
+        result = regroup(result, spec.lhs_spec[1], spec.lhs_spec[0], batch_group_count)
     return result
 
 
@@ -532,17 +528,17 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         lhs, rhs = axis.to_front(lhs, dims[0]), axis.to_front(rhs, dims[1])
         name = "batch_group_count" if by_batch else "feature_group_count"
         params[name] *= axis.size
-        lhs = merged(lhs, spec.lhs_spec[0 if by_batch else 1])
-        out = bind_conv(lhs, merged(rhs, spec.rhs_spec[0]), **params)[0]
-        result = unmerged(out, spec.out_spec[1], axis.size)
+        lhs = merge_batch(lhs, spec.lhs_spec[0 if by_batch else 1])
+        out = bind_conv(lhs, merge_batch(rhs, spec.rhs_spec[0]), **params)[0]
+        result = split_batch(out, spec.out_spec[1], axis.size)
     elif dims[1] is not_mapped:
         lhs = axis.to_front(lhs, dims[0])
-        lhs = merged(lhs, spec.lhs_spec[0], params["batch_group_count"])
-        result = unmerged(bind_conv(lhs, rhs, **params)[0], spec.out_spec[0], axis.size)
+        lhs = merge_batch(lhs, spec.lhs_spec[0], params["batch_group_count"])
+        result = split_batch(bind_conv(lhs, rhs, **params)[0], spec.out_spec[0], axis.size)
     else:
-        rhs = merged(axis.to_front(rhs, dims[1]), spec.rhs_spec[0], groups)
+        rhs = merge_batch(axis.to_front(rhs, dims[1]), spec.rhs_spec[0], groups)
         out = bind_conv(lhs, rhs, **params)[0]
-        result = unmerged(out, spec.out_spec[1], axis.size, groups)
+        result = split_batch(out, spec.out_spec[1], axis.size, groups)
     return (result,), (0,)
 
 

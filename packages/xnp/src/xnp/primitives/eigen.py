@@ -86,7 +86,7 @@ def size(x: Any) -> Any:
     return abs(x.real) + abs(x.imag)
 
 
-def isolated(a: Any) -> tuple[int, int, Any]:
+def isolate(a: Any) -> tuple[int, int, Any]:
     """Permute rows and columns in place so that eigenvalues that stand alone come to the corners.
 
     Returns:
@@ -147,7 +147,7 @@ def active_start(h: Any, low: int, high: int, end: int) -> int:
     return low
 
 
-def deflated(
+def deflate(
     h: Any, low: int, high: int, rows: int, sweep: Callable[[int, int, int], None],
     finish: Callable[[int, int], None],
 ) -> bool:  # fmt: skip
@@ -212,7 +212,7 @@ def iterate_real(h: Any, z: Any, low: int, high: int) -> bool:
         if start < end:
             _standardise(h, z, start)
 
-    return deflated(h, low, high, 2, sweep, finish)
+    return deflate(h, low, high, 2, sweep, finish)
 
 
 def _shifts(h: Any, start: int, end: int, sweeps: int) -> tuple[complex, complex]:
@@ -366,7 +366,7 @@ def iterate_complex(h: Any, z: Any, low: int, high: int) -> bool:
     def sweep(start: int, end: int, sweeps: int) -> None:
         _schur_complex_sweep(h, z, start, end, _shift(h, start, end, sweeps))
 
-    return deflated(h, low, high, 1, sweep, lambda start, end: None)
+    return deflate(h, low, high, 1, sweep, lambda start, end: None)
 
 
 def _make_real(h: Any, z: Any, i: int, high: int) -> None:
@@ -717,7 +717,7 @@ def _decompose(t: Any, z: Any) -> bool:
         return True
     scale = _scale(t)
     t *= scale
-    low, high, order = isolated(t)
+    low, high, order = isolate(t)
     taus = np.zeros(n - 1, t.dtype)
     reduce_in_place(t, taus, low, high)
     z[1:, 1:] = host_product(t[1:, :-1], taus, z[1:, 1:], transpose=False)

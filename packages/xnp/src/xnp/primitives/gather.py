@@ -224,7 +224,7 @@ def _nontrivial(permutation: list[int]) -> Shape | None:
     return None if permutation == list(range(len(permutation))) else tuple(permutation)
 
 
-def clipped(plan: GatherPlan, indices: Ndarray) -> Ndarray:
+def clip_starts(plan: GatherPlan, indices: Ndarray) -> Ndarray:
     """Return the index vectors with every window moved inside the operand, as `intp`."""
     if indices.dtype.kind != "u":
         indices = np.maximum(indices, 0)
@@ -261,7 +261,7 @@ def window_slices(plan: GatherPlan, starts: list[int]) -> tuple[slice, ...]:
     return tuple([slice(a, a + w) for a, w in zip(low, plan.window, strict=True)])
 
 
-def strided(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray:
+def strided_view(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray:
     """Return a read-only view of an array with another shape and other strides (in bytes)."""
     dtype = x.dtype
     if not dtypes.is_numpys(dtype):  # as_strided names dtypes by kind and size, as NumPy's are
@@ -379,10 +379,10 @@ def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mo
     if fills:
         valid = inside(plan, indices)
         if not valid.all():
-            out = _gather_in_bounds(plan, x, clipped(plan, indices))
+            out = _gather_in_bounds(plan, x, clip_starts(plan, indices))
             return (_with_fill(plan, out, valid, fill_value),)
         return (_gather_in_bounds(plan, x, indices.astype(np.intp, copy=False)),)
-    return (_gather_in_bounds(plan, x, clipped(plan, indices)),)
+    return (_gather_in_bounds(plan, x, clip_starts(plan, indices)),)
 
 
 def _take(plan: GatherPlan, x: Any, indices: Any, fills: bool) -> Any:
@@ -425,7 +425,7 @@ def _windows_at(plan: GatherPlan, x: Any, moving: list[int]) -> Any:
     positions = [plan.shape[d] - plan.window[d] + 1 for d in moving]
     sizes = [plan.window[d] for d in plan.window_dims]
     strides = [x.strides[d] for d in (*moving, *plan.window_dims)]
-    return strided(x, positions + sizes, strides)
+    return strided_view(x, positions + sizes, strides)
 
 
 def _with_fill(plan: GatherPlan, out: Any, valid: Any, fill_value: Any) -> Any:

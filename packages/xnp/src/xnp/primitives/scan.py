@@ -10,7 +10,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import control_flow
-from xnp.primitives.control_flow import derived, grown_mask, rearranged, split_at, traced
+from xnp.primitives.control_flow import derive, grown_mask, rearrange, split_at, traced
 from xnp.primitives.table import add, bind, broadcast_to, convert, counting
 from xprim import (
     ClosedJaxpr,
@@ -73,7 +73,7 @@ def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJax
 
     forward, mask, y_mask = grown_mask(body_jvp, nonzero(carry_dots))
     counts = (sum(const_mask), sum(mask))
-    body = derived(
+    body = derive(
         forward, ("scan", num_consts, num_carry),
         lambda: _interleave(forward, num_consts, num_carry, len(xs), num_ys, counts),
     )  # fmt: skip
@@ -99,7 +99,7 @@ def _interleave(
     carry_out, ys, dots_out, y_dots = split_at(
         range(len(forward.out_avals)), num_carry, num_ys, counts[1]
     )
-    return rearranged(
+    return rearrange(
         forward,
         [*consts, *const_dots, *carry, *dots, *xs, *x_dots],
         [*carry_out, *dots_out, *ys, *y_dots],
@@ -151,7 +151,7 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
     (whole, refs), carry_mask, y_mask = grown_mask(linearized, nonzero(carry_dots))
     written = [used.is_written for used in refs]
     counts = (num_consts, num_carry, len(xs), sum(const_mask))
-    split: _Split = derived(
+    split: _Split = derive(
         whole.primal, ("scan linearize", counts, tuple(carry_mask), tuple(written)),
         lambda: _split_body(whole, counts, carry_mask, written),
     )  # fmt: skip
@@ -211,7 +211,7 @@ def _split_body(
     return _Split(
         primal=_with_results(body, results),
         shared=_shared_program(body, [atoms[r] for r in kinds.shared], consts),
-        linear=rearranged(linear, order),
+        linear=rearrange(linear, order),
         const_args=[const_place[atoms[r]] for r in kinds.const],
         x_args=[x_place[atoms[r]] for r in kinds.x],
     )
@@ -345,7 +345,7 @@ def _transpose(
         [*[True] * num_carry, *y_mask], True,
     )  # fmt: skip
     written = [used.is_written for used in refs]
-    backward = derived(
+    backward = derive(
         body, ("scan transpose", num_carry, num_consts, *masks),
         lambda: _backward_body(body, jaxpr, const_linear, num_carry, x_linear, y_mask, written),
     )  # fmt: skip
@@ -466,7 +466,7 @@ def _carry_made_linear(
     counters = results[sum(known) :]
     numbers = list(range(len(jaxpr.in_avals)))
     const_ids, carry_ids, x_ids = split_at(numbers, num_consts, num_carry)
-    body = rearranged(
+    body = rearrange(
         jaxpr,
         [*const_ids, *where_true(carry_ids, carry_linear), *where_true(carry_ids, known), *x_ids],
         [*where_true(range(num_carry), carry_linear), *range(num_carry, num_carry + num_ys)],
@@ -841,7 +841,7 @@ def _batch_of_stops(
     length = options["length"]
     stop = axis.to_front(stop, stop_dim)
     most = bind("reduce_max", stop, axes=(0,))
-    body = derived(jaxpr, ("scan to a stop", num_consts, num_carry),
+    body = derive(jaxpr, ("scan to a stop", num_consts, num_carry),
                    lambda: _choosing(jaxpr, num_consts, num_carry))  # fmt: skip
     lead, lead_dims = rest[: num_consts + num_carry], rest_dims[: num_consts + num_carry]
     return _batch(

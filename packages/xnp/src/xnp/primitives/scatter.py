@@ -14,7 +14,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import gather, index_modes, table
-from xnp.primitives.gather import GatherPlan, clipped, gather_p, inside, plan_of, window_slices
+from xnp.primitives.gather import GatherPlan, clip_starts, gather_p, inside, plan_of, window_slices
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
 from xnp.primitives.reductions import reducer
 from xnp.primitives.shapes import shift_dims_for_batch
@@ -172,7 +172,7 @@ def _scatter_many(
         kept = None
         indices = indices.astype(np.intp, copy=False)
     else:
-        indices = clipped(plan, indices)
+        indices = clip_starts(plan, indices)
     updates = updates if plan.from_out is None else updates.transpose(plan.from_out)
     if plan.take_axis == 0 and (unique or ufunc is None):
         where = indices[..., 0]
@@ -324,7 +324,7 @@ def scatter_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch_rule
 
 
-def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any = 0) -> Any:
+def gather_updates(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any = 0) -> Any:
     """Read from `x` the windows that a scatter of `updates` writes; `fill` where it drops them."""
     n = params["dimension_numbers"]
     mode = params["mode"]
@@ -369,7 +369,7 @@ def _share(
     x: Any, x_dot: Any, indices: Any, updates: Any, updates_dot: Any, out: Any, params: Any
 ) -> Any:
     shape, small, dtype = x.aval.shape, updates.aval.shape, x.aval.dtype
-    attained = _equal_or_nan(updates, gathered(out, indices, updates.aval, params))
+    attained = _equal_or_nan(updates, gather_updates(out, indices, updates.aval, params))
     kept = _equal_or_nan(x, out)
     zeros, ones = table.fill(shape, 0, dtype), table.fill(shape, 1, dtype)
     small_zeros, small_ones = table.fill(small, 0, dtype), table.fill(small, 1, dtype)
@@ -412,7 +412,7 @@ def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     one = table.fill(updates.aval.shape, 1, dtype)
     numbers = bind("add", numbers, one)  # 0 stands for an element that no update came to
     winners = scatter_p.bind(table.fill(shape, 0, dtype), indices, numbers, **params)[0]
-    wins = gathered(winners, indices, updates.aval, params)
+    wins = gather_updates(winners, indices, updates.aval, params)
     # All that come to one element write what the winner does: in another scatter another may win.
     outs = scatter_p.bind(x, indices, _take(updates, bind("sub", wins, one)), **params)
     dot = None
@@ -460,7 +460,7 @@ def _scatter_transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: A
         zeros = table.fill(updates.aval.shape, 0, ct.aval.dtype)
         x_bar = scatter_p.bind(ct, indices, zeros, **params)[0]
     if type(updates) is Linear:
-        updates_bar = gathered(ct, indices, updates.aval, params)
+        updates_bar = gather_updates(ct, indices, updates.aval, params)
     return x_bar, Zero(indices.aval), updates_bar
 
 
@@ -518,7 +518,7 @@ def _scatter_add_transpose(cts: Any, x: Any, indices: Any, updates: Any, **param
     (ct,) = cts
     updates_bar = Zero(updates.aval)
     if type(updates) is Linear:
-        updates_bar = gathered(ct, indices, updates.aval, params)
+        updates_bar = gather_updates(ct, indices, updates.aval, params)
     return (ct if type(x) is Linear else Zero(x.aval)), Zero(indices.aval), updates_bar
 
 
@@ -550,7 +550,7 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         dot = scatter_mul_p.bind(x_dot, indices, updates, **params)[0]
     if type(updates_dot) is not Zero:
         if params["unique_indices"]:
-            others = gathered(x, indices, updates.aval, params)
+            others = gather_updates(x, indices, updates.aval, params)
         else:
             others = _product_of_others(x, indices, updates, params)
         term = add_into_zeros(x.aval.shape, indices, bind("mul", others, updates_dot), params)
@@ -566,10 +566,10 @@ def _product_of_others(x: Any, indices: Any, updates: Any, params: Any) -> Any:
     count = np.dtype(np.int32)
     no, yes = table.fill(shape, 0, count), table.fill(shape, 1, count)
     num_zeros = add_into_zeros(x.aval.shape, indices, select(is_zero, yes, no), params)
-    num_zeros = gathered(num_zeros, indices, updates.aval, params)
+    num_zeros = gather_updates(num_zeros, indices, updates.aval, params)
     rest = select(is_zero, ones, updates)
     product = scatter_mul_p.bind(x, indices, rest, **params)[0]
-    product = gathered(product, indices, updates.aval, params)
+    product = gather_updates(product, indices, updates.aval, params)
     own = select(is_zero, yes, no)
     return select(bind("eq", num_zeros, own), bind("div", product, rest), zeros)
 

@@ -158,7 +158,7 @@ def check_starts(name: str, aval: ShapedArray, starts: Any, window: Any) -> None
         ))  # fmt: skip
 
 
-def clamped(shape: Any, window: Any, starts: Any) -> tuple[Any, ...]:
+def clamp_window(shape: Any, window: Any, starts: Any) -> tuple[Any, ...]:
     """Return the slices of a window moved inside an array of a shape."""
     slices = []
     for n, w, start in zip(shape, window, starts, strict=True):
@@ -174,7 +174,7 @@ def window_at(x: Any, starts: Any, window: Any) -> Any:
     return vector, tuple(range(x.aval.ndim)), window
 
 
-def stacked(axis: BatchAxis, starts: Any, dims: Any) -> Any:
+def stack_starts(axis: BatchAxis, starts: Any, dims: Any) -> Any:
     """Return starts, of which some are mapped, as one array of index vectors [batch, rank]."""
     columns = []
     for start, d in zip(starts, dims, strict=True):
@@ -193,7 +193,7 @@ def _dynamic_slice_shape(
 
 
 def _dynamic_slice_numpy(x: Any, *starts: Any, slice_sizes: Any) -> Any:
-    return (x[clamped(x.shape, slice_sizes, starts)],)
+    return (x[clamp_window(x.shape, slice_sizes, starts)],)
 
 
 def _dynamic_slice_stablehlo(
@@ -227,7 +227,7 @@ def _dynamic_slice_batch(axis: BatchAxis, operands: Any, dims: Any, *, slice_siz
         )
         sizes = (min(axis.size, 1), *slice_sizes)
     out = bind(
-        "gather", x, stacked(axis, starts, start_dims), dimension_numbers=numbers,
+        "gather", x, stack_starts(axis, starts, start_dims), dimension_numbers=numbers,
         slice_sizes=sizes, indices_are_sorted=False, unique_indices=False, mode=CLIP,
         fill_value=None,
     )  # fmt: skip
@@ -270,7 +270,7 @@ def _dynamic_update_slice_shape(
 
 def _dynamic_update_slice_numpy(x: Any, update: Any, *starts: Any) -> Any:
     out = x.copy()
-    out[clamped(x.shape, update.shape, starts)] = update
+    out[clamp_window(x.shape, update.shape, starts)] = update
     return (out,)
 
 
@@ -312,7 +312,7 @@ def _dynamic_update_slice_batch(axis: BatchAxis, operands: Any, dims: Any) -> An
     inner = tuple(range(1, x.aval.ndim))
     numbers = ScatterDimensionNumbers(inner, (), inner, (0,), (0,))
     out = bind(
-        "scatter", x, stacked(axis, starts, start_dims), update, dimension_numbers=numbers,
+        "scatter", x, stack_starts(axis, starts, start_dims), update, dimension_numbers=numbers,
         indices_are_sorted=True, unique_indices=True, mode=CLIP,
     )  # fmt: skip
     return (out,), (0,)

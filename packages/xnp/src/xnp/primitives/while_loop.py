@@ -12,7 +12,7 @@ import numpy as np
 import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
-from xnp.primitives.control_flow import derived, grown_mask, only_checks, split_at, traced, work_of
+from xnp.primitives.control_flow import derive, grown_mask, only_checks, split_at, traced, work_of
 from xnp.primitives.table import broadcast_to, select
 from xprim import (
     ClosedJaxpr,
@@ -88,7 +88,7 @@ def run_in_rounds(
       loop: what it runs.
       operands: constants of the condition, constants of the body, and the carry.
     """
-    one = derived(loop.body, loop.key, lambda: _round_of(loop))
+    one = derive(loop.body, loop.key, lambda: _round_of(loop))
     most = max(1, int(_WORK_OF_A_ROUND / (1 + work_of(loop.body))))
     count, total = loop.cond_nconsts + loop.body_nconsts, 0
     consts, carry = operands[:count], list(operands[count:])
@@ -356,7 +356,7 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJa
         return outs, with_zeros(handle, outs, (), mask)
     count = len(carry)
     dot_avals = [a.strong() for a in where_true(body_jaxpr.out_avals, mask)]
-    cond = derived(
+    cond = derive(
         cond_jaxpr,
         ("ignoring", *dot_avals),
         lambda: control_flow.with_ignored_arguments(cond_jaxpr, dot_avals),
@@ -387,9 +387,9 @@ def _body_jvp(
         count, consts = len(mask), sum(const_mask)
         order = range(len(forward.in_avals))
         own, carry, const_dots, dots = split_at(order, nconsts, count, consts)
-        return control_flow.rearranged(forward, [*own, *const_dots, *carry, *dots])
+        return control_flow.rearrange(forward, [*own, *const_dots, *carry, *dots])
 
-    return derived(forward, ("while", nconsts), make), mask
+    return derive(forward, ("while", nconsts), make), mask
 
 
 def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any) -> Any:
@@ -493,7 +493,7 @@ def _until_all_are_done(
     """Loop while any example's condition holds; the carry gets these conditions in front."""
     (test,) = eval_closed(cond, *consts[:cond_nconsts], *carry)
     key = ("until all are done", cond, len(consts), mapped)
-    any_cond, guarded = derived(body, key, lambda: _guard(cond, body, consts, cond_nconsts, mapped))
+    any_cond, guarded = derive(body, key, lambda: _guard(cond, body, consts, cond_nconsts, mapped))
     results = while_p.bind(
         *consts, test, *carry, cond_jaxpr=any_cond, body_jaxpr=guarded, cond_nconsts=0,
         body_nconsts=len(consts), **_move(schedule, lambda place: place + 1),

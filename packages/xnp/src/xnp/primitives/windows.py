@@ -15,7 +15,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, table
-from xnp.primitives.gather import strided
+from xnp.primitives.gather import strided_view
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
 from xnp.primitives.lowering_text import is_split
 from xnp.primitives.reductions import greatest, least, total_dtype
@@ -74,7 +74,7 @@ def _padding(padding: Sequence[Sequence[int]]) -> str:
     return f"padding = dense<[{rows}]> : tensor<{len(padding)}x2xi64>"
 
 
-def dilated(size: int, dilation: int) -> int:
+def dilated_size(size: int, dilation: int) -> int:
     """Return the size of a dimension whose elements are `dilation` apart."""
     return (size - 1) * dilation + 1 if size else 0
 
@@ -86,8 +86,8 @@ def window_shape(shape: Sequence[int], params: Any) -> tuple[int, ...]:
         shape, params["window_dimensions"], params["window_strides"], params["padding"],
         params["base_dilation"], params["window_dilation"], strict=True,
     ):  # fmt: skip
-        covered = dilated(n, base) + low + high
-        extent = dilated(w, dilation)
+        covered = dilated_size(n, base) + low + high
+        extent = dilated_size(w, dilation)
         places.append((covered - extent) // stride + 1 if covered >= extent else 0)
     return tuple(places)
 
@@ -142,7 +142,7 @@ def all_windows(x: Any, value: Any, params: Any) -> Any:
     x = padded(x, value, params)
     steps = [s * n for s, n in zip(x.strides, params["window_strides"], strict=True)]
     inner = [s * n for s, n in zip(x.strides, params["window_dilation"], strict=True)]
-    return strided(x, [*places, *params["window_dimensions"]], [*steps, *inner])
+    return strided_view(x, [*places, *params["window_dimensions"]], [*steps, *inner])
 
 
 def batched_params(params: Any, d: int) -> dict[str, Any]:
@@ -217,8 +217,8 @@ def _reduce_window_sum_transpose(
         x.aval.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation,
         ct.aval.shape, strict=True,
     ):  # fmt: skip
-        before = dilated(w, dilation) - 1 - low
-        after = dilated(n, base) + low - dilated(places, stride)
+        before = dilated_size(w, dilation) - 1 - low
+        after = dilated_size(n, base) + low - dilated_size(places, stride)
         config.append((before, after, stride - 1))
     spread = bind("pad", ct, fill((), 0, ct.aval.dtype), padding_config=tuple(config))
     return reduce_window_sum_p.bind(
@@ -266,7 +266,7 @@ def worst_for(select_prim: Any, dtype: np.dtype[Any]) -> Any:
     return (least if select_prim.name == "ge" else greatest)(dtype)
 
 
-def selected(operand: Any, select_prim: Any, params: Any) -> Any:
+def select_elements(operand: Any, select_prim: Any, params: Any) -> Any:
     """Return for each window the number of the element it selects, in row-major order."""
     windows = all_windows(operand, worst_for(select_prim, operand.dtype), params)
     ndim = operand.ndim
@@ -278,7 +278,7 @@ def selected(operand: Any, select_prim: Any, params: Any) -> Any:
 def _select_and_gather_add_numpy(
     tangents: Any, operand: Any, *, select_prim: Any, **params: Any
 ) -> Any:
-    chosen = selected(operand, select_prim, params)
+    chosen = select_elements(operand, select_prim, params)
     ndim = operand.ndim
     windows = all_windows(tangents, 0, params)
     rows = windows.reshape(*windows.shape[:ndim], math.prod(windows.shape[ndim:]))
@@ -482,7 +482,7 @@ def _select_and_scatter_add_numpy(
 ) -> Any:
     if not operand.ndim:
         return (source,)
-    chosen = selected(operand, select_prim, _full(params))
+    chosen = select_elements(operand, select_prim, _full(params))
     offsets = np.unravel_index(chosen, params["window_dimensions"])
     positions, inside = [], np.ones(chosen.shape, bool)
     for d, (offset, stride, (low, _)) in enumerate(

@@ -14,7 +14,7 @@ from xnp.numpy import index_entries
 from xnp.numpy.dispatch import axes_of
 from xnp.numpy.index_entries import NewAxis, Position, Positions, Span, entries_of, index_arrays
 from xnp.sparse import dimensions, layouts
-from xnp.sparse.layouts import Coordinates, known, made, places, with_data
+from xnp.sparse.layouts import Coordinates, made, mask_padding, places, with_data
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
 from xprim.requirements import require, static_int
@@ -179,7 +179,7 @@ class BCOO(Coordinates):
             return _at_arrays(self, entries)
         dims = [entry for entry in entries if not isinstance(entry, NewAxis)]
         dropped = [d for d, entry in enumerate(dims) if isinstance(entry, Position)]
-        part = layouts.squeezed(_slice(self, dims), dropped)
+        part = layouts.squeeze_dimensions(_slice(self, dims), dropped)
         if len(dims) == len(entries):
             return part
         stays = [entry for entry in entries if not isinstance(entry, Position)]
@@ -222,7 +222,7 @@ class BCOO(Coordinates):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Coordinates):
-            return layouts.joined(*dimensions.broadcast(self, other))
+            return layouts.add_sparse(*dimensions.broadcast(self, other))
         return self.todense() + other
 
     __radd__ = __add__
@@ -270,7 +270,7 @@ def _at_arrays(mat: BCOO, entries: Sequence[Any]) -> BCOO:
     )  # fmt: skip
     every = [Span(0, 1, n) for n in mat.shape]
     spans = [every[d] if d in arrays else entry for d, entry in enumerate(entries)]
-    return layouts.gathered(_slice(mat, spans), arrays)
+    return layouts.gather_elements(_slice(mat, spans), arrays)
 
 
 def _entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
@@ -370,7 +370,7 @@ def bcoo_fromdense(
     if lacking > 0:
         pads = [(0, 0)] * n_batch + [(0, lacking)]
         indices, there = xn.pad(indices, [*pads, (0, 0)]), xn.pad(there, pads)
-    indices = layouts.moved_out(indices.astype(index_dtype), there, sparse)
+    indices = layouts.move_out(indices.astype(index_dtype), there, sparse)
     at = mat.at[places(indices)] if stop else None
     data = xn.broadcast_to(mat, (count, *mat.shape)) if at is None else (
         at.get(mode="fill", fill_value=0))  # fmt: skip
@@ -386,7 +386,7 @@ def bcoo_todense(mat: Coordinates) -> Array:
       >>> bcoo_todense(bcoo_fromdense(np.eye(2))).tolist()
       [[1.0, 0.0], [0.0, 1.0]]
     """
-    data, indices = known(mat)
+    data, indices = mask_padding(mat)
     if not mat.n_batch + mat.n_sparse:
         return xn.sum(data, axis=0)
     out: Array = xn.zeros(mat.shape, mat.dtype).at[places(indices)].add(data, mode="drop")
@@ -411,7 +411,7 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     unique = sparr.unique_indices if assume_unique is None else assume_unique
     if not unique:
         sparr = layouts.bcoo_sum_duplicates(sparr, sparr.nse)
-    _, indices = known(sparr)
+    _, indices = mask_padding(sparr)
     data = arr.at[places(indices)].get(mode="fill", fill_value=0)
     return sparr.like(data, indices, sparr.sparse_shape, is_sorted=sparr.indices_sorted,
                       is_unique=unique or sparr.unique_indices)  # fmt: skip

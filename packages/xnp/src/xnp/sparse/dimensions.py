@@ -18,8 +18,8 @@ from xnp.sparse.layouts import (
     bcoo_sum_duplicates,
     full,
     is_there,
-    known,
-    moved_out,
+    mask_padding,
+    move_out,
     with_unit_dims,
 )
 from xprim import Array, source
@@ -153,7 +153,7 @@ def _beside(indices: Array, more: Array, lengths: Any, new_lengths: Any) -> Arra
         xn.broadcast_to(indices[..., None, :], (*shape, indices.shape[-1])),
         xn.broadcast_to(more, (*shape, more.shape[-1])),
     ], -1)  # fmt: skip
-    moved = moved_out(both, xn.broadcast_to(there[..., None], shape), new_lengths)
+    moved = move_out(both, xn.broadcast_to(there[..., None], shape), new_lengths)
     return moved.reshape(*indices.shape[:-2], nse * rows, both.shape[-1])
 
 
@@ -169,11 +169,11 @@ def _batch_to_sparse(mat: C, n: int) -> C:
     lengths = (*sizes, *mat.sparse_shape)
     there = is_there(indices, mat.sparse_shape)
     if not mat.n_sparse:  # no column could say what is not there
-        data, _ = known(mat)
+        data, _ = mask_padding(mat)
     shape = indices.shape[:-1]
     numbers = _grid(sizes, indices.dtype).reshape(*sizes, 1, len(sizes))
     indices = xn.concatenate([xn.broadcast_to(numbers, (*shape, len(sizes))), indices], -1)
-    indices = moved_out(indices, there, lengths)
+    indices = move_out(indices, there, lengths)
     count = math.prod(sizes) * mat.nse
     return mat.like(
         data.reshape(*shape[:n], count, *mat.dense_shape),
@@ -184,7 +184,7 @@ def _batch_to_sparse(mat: C, n: int) -> C:
 
 def _sparse_to_batch(mat: C, count: int) -> C:
     sizes, rest = mat.sparse_shape[:count], mat.sparse_shape[count:]
-    data, indices = known(mat)
+    data, indices = mask_padding(mat)
     rows = _grid(sizes, indices.dtype).reshape(*sizes, 1, count)
     batch, nse = mat.batch_shape, mat.nse
     ahead = [1] * count
@@ -196,14 +196,14 @@ def _sparse_to_batch(mat: C, count: int) -> C:
     )
     if not rest:
         data = xn.where(with_unit_dims(there, mat.n_dense), data, xn.zeros((), data.dtype))
-    out = mat.like(data, moved_out(wide, there, rest), rest, is_unique=mat.unique_indices)
+    out = mat.like(data, move_out(wide, there, rest), rest, is_unique=mat.unique_indices)
     most = math.prod(rest)
     return bcoo_sum_duplicates(out, most) if rest and most < nse else out
 
 
 def _sparse_to_dense(mat: C, count: int) -> C:
     kept = mat.n_sparse - count
-    data, indices = known(mat)
+    data, indices = mask_padding(mat)
     there = is_there(indices, mat.sparse_shape)
     sizes = mat.sparse_shape[kept:]
     rows = _grid(sizes, indices.dtype)
@@ -212,7 +212,7 @@ def _sparse_to_dense(mat: C, count: int) -> C:
     wide = data.reshape(*data.shape[: mat.n_batch + 1], *[1] * count, *mat.dense_shape)
     rest = mat.sparse_shape[:kept]
     return mat.like(xn.where(hit, wide, xn.zeros((), data.dtype)),
-                    moved_out(indices[..., :kept], there, rest), rest)  # fmt: skip
+                    move_out(indices[..., :kept], there, rest), rest)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------- repetition
@@ -289,8 +289,8 @@ def _repeat_values(
     there = is_there(indices, mat.sparse_shape)
     lengths = [mat.sparse_shape[c] for c in kept]
     if not kept:  # no column is left to say what is not there
-        data, _ = known(mat)
-    columns = moved_out(indices[..., np.array(kept, int)], there, lengths)
+        data, _ = mask_padding(mat)
+    columns = move_out(indices[..., np.array(kept, int)], there, lengths)
     more = _grid([sizes[d] for d in new], indices.dtype)
     order = [dims[c] for c in kept] + new
     indices = _beside(columns, more, lengths, [sizes[d] for d in order])
@@ -335,7 +335,7 @@ def gather(
     else:  # no column can say what is not there
         stacked = xn.zeros((*there.shape, 0), mat.indices.dtype)
         data = xn.where(there, data, xn.zeros((), data.dtype))
-    indices = moved_out(stacked.astype(mat.indices.dtype), there, lengths)
+    indices = move_out(stacked.astype(mat.indices.dtype), there, lengths)
     return mat.like(data.reshape(-1), indices.reshape(-1, len(lengths)), lengths,
                     is_unique=mat.unique_indices)  # fmt: skip
 
@@ -402,7 +402,7 @@ def pad(mat: Any, value: Any, *, padding_config: Sequence[tuple[int, int, int]])
     dtype = mat.indices.dtype
     indices = mat.indices * xn.asarray(steps, dtype) + xn.asarray(lows, dtype)
     return mat.like(
-        mat.data, moved_out(indices, there & is_there(indices, lengths), lengths), lengths,
+        mat.data, move_out(indices, there & is_there(indices, lengths), lengths), lengths,
         is_unique=mat.unique_indices,
     )  # fmt: skip
 
@@ -456,5 +456,5 @@ def convolve(
     indices = xn.stack([xn.broadcast_to(at[d], there.shape) for d in where], -1)
     sizes = [lengths[d] for d in where]
     data = (lhs.data[:, None] * rhs.data).astype(preferred_element_type or lhs.dtype)
-    return lhs.like(data.reshape(-1), moved_out(indices, there, sizes).reshape(-1, len(sizes)),
+    return lhs.like(data.reshape(-1), move_out(indices, there, sizes).reshape(-1, len(sizes)),
                     sizes)  # fmt: skip

@@ -18,7 +18,7 @@ from xnp.primitives.control_flow import split_at
 from xnp.primitives.precision import PrecisionLike
 from xnp.sparse import dimensions, layouts
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
-from xnp.sparse.layouts import is_there, lengths, made, moved_out, places, squeezed, without_zeros
+from xnp.sparse.layouts import is_there, lengths, made, move_out, places, without_zeros
 from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
 from xprim.avals import size_of
 from xprim.errors import described, message
@@ -264,7 +264,7 @@ class Compressed(JAXSparse):
         rows = rows_of(self.indptr, self.nse, self.indices.dtype)
         pairs = xn.stack([rows, self.indices], -1)
         shape = self.sparse_shape[::-1] if isinstance(self, CSC) else self.sparse_shape
-        pairs = moved_out(pairs, is_there(pairs, shape), shape)
+        pairs = move_out(pairs, is_there(pairs, shape), shape)
         return made(BCOO, self.data, pairs, shape, self.indices_sorted, self.unique_indices)
 
     def to_bcoo(self) -> BCOO:
@@ -544,7 +544,7 @@ def empty(
     sparse = shape[n_batch:stop]
     data = xn.zeros((*shape[:n_batch], nse, *shape[stop:]), dtype)
     there = xn.zeros((*shape[:n_batch], nse), bool)
-    indices = moved_out(xn.zeros((*there.shape, len(sparse)), index_dtype), there, sparse)
+    indices = move_out(xn.zeros((*there.shape, len(sparse)), index_dtype), there, sparse)
     return kind(made(BCOO, data, indices, sparse, True, True))
 
 
@@ -660,7 +660,7 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
     rows = rows_of(xn.asarray(indptr), columns.shape[-1], columns.dtype)
     pairs = xn.stack([rows, columns], -1)
     shape = x.shape[columns.ndim - 1 : columns.ndim + 1]
-    pairs = moved_out(pairs, is_there(pairs, shape), shape)
+    pairs = move_out(pairs, is_there(pairs, shape), shape)
     return x.at[places(pairs)].get(mode="fill", fill_value=0)
 
 
@@ -915,7 +915,7 @@ def _div(x: Any, y: Any) -> Any:
 
 def _add(x: Any, y: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
-        return layouts.joined(*dimensions.broadcast(x, y))
+        return layouts.add_sparse(*dimensions.broadcast(x, y))
     x, y = (v.todense() if _is_sparse(v) else v for v in (x, y))
     return x + y
 
@@ -1004,7 +1004,7 @@ def _scan(*operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, l
 
 
 def _squeeze(x: Any, **params: Any) -> Any:
-    return squeezed(x, [d % x.ndim for d in params["dimensions"]])
+    return layouts.squeeze_dimensions(x, [d % x.ndim for d in params["dimensions"]])
 
 
 def _broadcast_in_dim(x: Any, *, shape: Any, broadcast_dimensions: Any, **_: Any) -> Any:

@@ -154,14 +154,14 @@ def is_there(indices: Array, sparse_shape: Sequence[int]) -> Array:
     return xn.all((indices >= 0) & (indices < bounds), axis=-1)
 
 
-def known(mat: Coordinates) -> tuple[Array, Array]:
+def mask_padding(mat: Coordinates) -> tuple[Array, Array]:
     """Return data and indices with the whole batch, data 0 where the index is out of range."""
     data, indices = full(mat)
     there = is_there(indices, mat.sparse_shape)
     return xn.where(with_unit_dims(there, mat.n_dense), data, xn.zeros((), data.dtype)), indices
 
 
-def moved_out(indices: Array, there: Array, sparse_shape: Sequence[int]) -> Array:
+def move_out(indices: Array, there: Array, sparse_shape: Sequence[int]) -> Array:
     """Return indices with those that are not there one beyond the end in each dimension."""
     ends = xn.asarray(tuple(sparse_shape), indices.dtype)
     moved: Array = xn.where(with_unit_dims(there, 1), indices, ends)
@@ -224,9 +224,9 @@ def bcoo_sort_indices(mat: C) -> C:
 
 def _order(mat: Coordinates) -> tuple[Array, Array, Array]:
     """Return data and indices in ascending order of indices, and which are in range."""
-    data, indices = known(mat)
+    data, indices = mask_padding(mat)
     there = is_there(indices, mat.sparse_shape)
-    indices = moved_out(indices, there, mat.sparse_shape)
+    indices = move_out(indices, there, mat.sparse_shape)
     numbers = xn.broadcast_to(xn.arange(mat.nse), indices.shape[:-1])
     keys = [indices[..., i] for i in range(mat.n_sparse)]
     order = lax.sort((*keys, numbers), dimension=-1, num_keys=len(keys) + 1)[-1]
@@ -274,7 +274,7 @@ def bcoo_sum_duplicates(mat: C, nse: int | None = None) -> C:
     number = xn.where(there, xn.cumsum(is_new, axis=-1) - 1, count).astype(indices.dtype)
     at = places(number[..., None])
     out = xn.zeros((*mat.batch_shape, count, *mat.dense_shape), mat.dtype)
-    ends = moved_out(xn.zeros((*mat.batch_shape, count, mat.n_sparse), indices.dtype),
+    ends = move_out(xn.zeros((*mat.batch_shape, count, mat.n_sparse), indices.dtype),
                      xn.zeros((*mat.batch_shape, count), bool), mat.sparse_shape)  # fmt: skip
     return mat.like(
         out.at[at].add(data, mode="drop"), ends.at[at].set(indices, mode="drop"),
@@ -287,7 +287,7 @@ def without_zeros(mat: C) -> C:
     data, indices = full(mat)
     axes = tuple(range(mat.n_batch + 1, data.ndim))
     there = xn.any(data != 0, axis=axes)
-    return mat.like(data, moved_out(indices, there, mat.sparse_shape), mat.sparse_shape,
+    return mat.like(data, move_out(indices, there, mat.sparse_shape), mat.sparse_shape,
                     is_unique=mat.unique_indices)  # fmt: skip
 
 
@@ -301,11 +301,11 @@ def bcoo_reduce_sum(mat: C, *, axes: Sequence[int]) -> C:
     """
     axes = sorted({static_int(a, "bcoo_reduce_sum: axes") % max(mat.ndim, 1) for a in axes})
     n, stop = mat.n_batch, mat.n_batch + mat.n_sparse
-    data, indices = known(mat)
+    data, indices = mask_padding(mat)
     data = xn.sum(data, axis=tuple([a - mat.n_sparse + 1 for a in axes if a >= stop]))
     columns = [c for c in range(mat.n_sparse) if c + n not in axes]
     # a value that a dropped column puts out of range must go before the column does
-    indices = moved_out(indices, is_there(indices, mat.sparse_shape), mat.sparse_shape)
+    indices = move_out(indices, is_there(indices, mat.sparse_shape), mat.sparse_shape)
     indices = indices[..., np.array(columns, int)]
     batch = [a for a in axes if a < n]
     kept = [a for a in range(n) if a not in batch]
@@ -341,7 +341,8 @@ def bcoo_reshape(mat: C, *, new_sizes: Sequence[int], dimensions: Sequence[int] 
             f"new_sizes {sizes}",
         ))  # fmt: skip
     batch, sparse = sizes[: ends[0]], sizes[ends[0] : ends[1]]
-    data, indices = full(mat) if sparse else known(mat)  # no column can say what is not there
+    # without sparse dimensions no column can say what is not there
+    data, indices = full(mat) if sparse else mask_padding(mat)
     there = is_there(indices, mat.sparse_shape)
     wide = math.prod(mat.sparse_shape) > np.iinfo(indices.dtype).max
     number = xn.zeros(indices.shape[:-1], np.int64 if wide else indices.dtype)
@@ -352,7 +353,7 @@ def bcoo_reshape(mat: C, *, new_sizes: Sequence[int], dimensions: Sequence[int] 
         columns.append((number % max(n, 1)).astype(indices.dtype))
         number = number // max(n, 1)
     stacked = xn.stack(columns[::-1], -1) if columns else indices[..., :0]
-    moved = moved_out(stacked, there, sparse)
+    moved = move_out(stacked, there, sparse)
     return mat.like(
         data.reshape(*batch, mat.nse, *sizes[ends[1] :]),
         moved.reshape(*batch, mat.nse, len(sparse)), sparse,
@@ -409,11 +410,11 @@ def bcoo_slice(
     first, end, step = (xn.asarray([b[i] for b in inner], indices.dtype) for i in range(3))
     from_first = indices - first
     there = xn.all((from_first >= 0) & (indices < end) & (from_first % step == 0), axis=-1)
-    moved = moved_out(from_first // step, there, lengths)
+    moved = move_out(from_first // step, there, lengths)
     return mat.like(data, moved, lengths, is_unique=mat.unique_indices)
 
 
-def gathered(mat: C, positions: Mapping[int, Any]) -> C:
+def gather_elements(mat: C, positions: Mapping[int, Any]) -> C:
     """Return the elements at arrays of indices along sparse dimensions, in NumPy's order.
 
     Args:
@@ -442,7 +443,7 @@ def gathered(mat: C, positions: Mapping[int, Any]) -> C:
     else:  # no column can say what is not there
         indices = xn.zeros((*there.shape, 0))
         data = xn.where(with_unit_dims(there, mat.n_dense), data, xn.zeros((), data.dtype))
-    indices = moved_out(indices.astype(mat.indices.dtype), there, lengths)
+    indices = move_out(indices.astype(mat.indices.dtype), there, lengths)
     data, indices = [x.reshape(there.size, *x.shape[2:]) for x in (data, indices)]
     data, indices = _drop_known_to_miss(data, indices, there)
     return mat.like(data, indices, lengths, is_unique=mat.unique_indices)
@@ -457,19 +458,19 @@ def _drop_known_to_miss(data: Array, indices: Array, there: Any) -> tuple[Array,
     return data[met], indices[met]
 
 
-def squeezed(mat: C, axes: Sequence[int]) -> C:
+def squeeze_dimensions(mat: C, axes: Sequence[int]) -> C:
     """Return a sparse array without some of its dimensions, each of length 1."""
     kept = [n for a, n in enumerate(mat.shape) if a not in axes]
     if mat.n_batch == 0 and mat.n_dense == 0:
         return bcoo_reshape(mat, new_sizes=kept)
     n, stop = mat.n_batch, mat.n_batch + mat.n_sparse
     data, indices = full(mat)
-    indices = moved_out(indices, is_there(indices, mat.sparse_shape), mat.sparse_shape)
+    indices = move_out(indices, is_there(indices, mat.sparse_shape), mat.sparse_shape)
     columns = [c for c in range(mat.n_sparse) if c + n not in axes]
     batch = tuple([a for a in axes if a < n])
     dense = tuple([a - mat.n_sparse + 1 for a in axes if a >= stop])
     if len(columns) < mat.n_sparse:  # a dropped column cannot say that a value is not there
-        data, _ = known(mat)
+        data, _ = mask_padding(mat)
     indices = xn.squeeze(indices[..., np.array(columns, int)], batch)
     return mat.like(xn.squeeze(data, (*batch, *dense)), indices,
                     [mat.sparse_shape[c] for c in columns])  # fmt: skip
@@ -488,7 +489,7 @@ def bcoo_concatenate(operands: Sequence[C], *, dimension: int) -> C:
     axis = _check_axis(operands, dimension)
     first = operands[0]
     dtype = promotion.result_type(*[m.data for m in operands])
-    parts = [(data.astype(dtype), indices) for data, indices in map(known, operands)]
+    parts = [(data.astype(dtype), indices) for data, indices in map(mask_padding, operands)]
     if axis < first.n_batch:
         return _join_batches(operands, parts, axis)
     starts = [0, *itertools.accumulate(m.shape[axis] for m in operands)]
@@ -531,7 +532,7 @@ def _shift(
     shift = np.zeros(mat.n_sparse, int)
     shift[column] = start
     there = is_there(indices, mat.sparse_shape)
-    return moved_out(indices + xn.asarray(shift, indices.dtype), there, sparse)
+    return move_out(indices + xn.asarray(shift, indices.dtype), there, sparse)
 
 
 def _among_zeros(data: Array, axis: int, start: int, length: int) -> Array:
@@ -549,7 +550,7 @@ def _join_batches(operands: Sequence[C], parts: Sequence[Any], axis: int) -> C:
         room = [(0, 0)] * n + [(0, most - mat.nse)]
         there = xn.pad(is_there(index, mat.sparse_shape), room)
         index = xn.pad(index, [*room, (0, 0)])
-        indices.append(moved_out(index, there, mat.sparse_shape))
+        indices.append(move_out(index, there, mat.sparse_shape))
         datas.append(xn.pad(data, [*room, *[(0, 0)] * mat.n_dense]))
     return operands[0].like(
         xn.concatenate(datas, axis), xn.concatenate(indices, axis), operands[0].sparse_shape,
@@ -557,14 +558,14 @@ def _join_batches(operands: Sequence[C], parts: Sequence[Any], axis: int) -> C:
     )  # fmt: skip
 
 
-def joined(a: C, b: Any) -> C:
+def add_sparse(a: C, b: Any) -> C:
     """Return the sum of two sparse arrays of one shape: the values of both."""
     require(
         a.shape == b.shape and a.n_batch == b.n_batch and a.n_dense == b.n_dense, "BCOO",
         "sparse arrays that are added must be alike.", got=(a, b),
     )  # fmt: skip
     dtype = promotion.result_type(a.data, b.data)
-    (data, indices), (more, at) = known(a), known(b)
+    (data, indices), (more, at) = mask_padding(a), mask_padding(b)
     return a.like(xn.concatenate([data.astype(dtype), more.astype(dtype)], a.n_batch),
                   xn.concatenate([indices, at.astype(indices.dtype)], a.n_batch),
                   a.sparse_shape)  # fmt: skip
@@ -587,7 +588,7 @@ def bcoo_squeeze(arr: C, *, dimensions: Sequence[int]) -> C:
         require(
             arr.shape[d] == 1, "bcoo_squeeze", "dimension {} of {!r} is not of length 1.", d, arr
         )
-    return squeezed(arr, axes)
+    return squeeze_dimensions(arr, axes)
 
 
 @boundary
@@ -612,7 +613,7 @@ def bcoo_rev(operand: C, dimensions: Sequence[int]) -> C:
     there = is_there(indices, operand.sparse_shape)
     for c in (d - n for d in axes if n <= d < stop):
         indices = indices.at[..., c].set(operand.sparse_shape[c] - 1 - indices[..., c])
-    indices = moved_out(indices, there, operand.sparse_shape)
+    indices = move_out(indices, there, operand.sparse_shape)
     return operand.like(data, indices, operand.sparse_shape, is_unique=operand.unique_indices)
 
 
@@ -660,7 +661,7 @@ def bcoo_dynamic_slice(mat: C, start_indices: Sequence[Any], slice_sizes: Sequen
     ])  # fmt: skip
     moved = indices - first
     there = there & is_there(moved, lengths)
-    return mat.like(whole, moved_out(moved, there, lengths), lengths, is_unique=mat.unique_indices)
+    return mat.like(whole, move_out(moved, there, lengths), lengths, is_unique=mat.unique_indices)
 
 
 def _dtype_of(starts: Sequence[Any]) -> Any:
@@ -702,7 +703,7 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
         "shape {} cannot be broadcast to that of the sparse array.", v.shape, got=sp_mat,
     )  # fmt: skip
     v = v.reshape(*[1] * (len(shape) - v.ndim), *v.shape)
-    data, indices = known(sp_mat)
+    data, indices = mask_padding(sp_mat)
     at = places(indices)
     # where `v` is repeated, its only element is meant
     at = tuple([xn.zeros_like(i) if v.shape[d] == 1 else i for d, i in enumerate(at)])
@@ -722,7 +723,7 @@ def bcoo_multiply_sparse(lhs: C, rhs: Coordinates) -> C:
         lhs.shape == rhs.shape and lhs.n_batch == rhs.n_batch and lhs.n_dense == rhs.n_dense,
         "bcoo_multiply_sparse", "the arrays must be alike.", got=(lhs, rhs),
     )  # fmt: skip
-    (data, indices), (other, at) = known(lhs), known(rhs)
+    (data, indices), (other, at) = mask_padding(lhs), mask_padding(rhs)
     same = xn.all(indices[..., :, None, :] == at[..., None, :, :].astype(indices.dtype), axis=-1)
     dtype = promotion.result_type(data, other)
     rows = other.reshape(*other.shape[: lhs.n_batch + 1], math.prod(lhs.dense_shape))
@@ -819,7 +820,7 @@ def _sparse_by_dense(
     ones are those of an `einsum` for all values together.
     """
     named = lhs.n_batch + lhs.n_sparse
-    data, indices = known(lhs)
+    data, indices = mask_padding(lhs)
     at = places(indices)
     partner = dict(zip(contracting[0] + batch[0], contracting[1] + batch[1], strict=True))
     values = list(range(lhs.n_batch + 1))  # letters of the dimensions of values
@@ -872,7 +873,7 @@ def _sparse_by_sparse(lhs: Any, rhs: Any, contracting: Any, batch: Any, dtype: A
             got=f"{lhs!r} and {rhs!r}",
             hint="vmap over the batch, or make one of them dense: y.todense()",
         ))  # fmt: skip
-    (data, indices), (other, at) = known(lhs), known(rhs)
+    (data, indices), (other, at) = mask_padding(lhs), mask_padding(rhs)
     mine, theirs = list(contracting[0]), list(contracting[1])
     same = indices[:, None, np.array(mine, int)] == at[None, :, np.array(theirs, int)]
     there = is_there(indices, lhs.sparse_shape)[:, None] & is_there(at, rhs.sparse_shape)
@@ -885,7 +886,7 @@ def _sparse_by_sparse(lhs: Any, rhs: Any, contracting: Any, batch: Any, dtype: A
     shape = [n for shape, axes in ((lhs.shape, mine), (rhs.shape, theirs))
              for d, n in enumerate(shape) if d not in axes]  # fmt: skip
     stacked = xn.stack(columns, -1) if columns else xn.zeros((*meet.shape, 0), indices.dtype)
-    moved = moved_out(stacked.reshape(meet.size, len(shape)), meet.ravel(), shape)
+    moved = move_out(stacked.reshape(meet.size, len(shape)), meet.ravel(), shape)
     product = lhs.like(products.ravel(), moved, shape)
     size = math.prod(shape)
     return bcoo_sum_duplicates(product, size) if size < product.nse else product
