@@ -183,7 +183,7 @@ def _imported_at_once(module: str, source: str, modules: Iterable[str], types: b
             submodules = {f"{node.module}.{alias.name}" for alias in node.names} & set(modules)
             found += sorted(submodules)
             if len(submodules) < len(node.names) or node.module not in _parents(module):
-                found.append(node.module)  # a package asked only for modules below is there already
+                found.append(node.module)  # a package of which only modules are read is loaded
     return [name for name in found if name in modules and name != module]
 
 

@@ -75,7 +75,7 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
-@functools.lru_cache(maxsize=100)  # a package is asked about by each of its modules
+@functools.lru_cache(maxsize=100)  # each module of a package looks it up
 def _imported_from(source: str) -> dict[str, str | None]:
     """Return by name the modules from which a module imports."""
     return {

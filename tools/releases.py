@@ -121,7 +121,7 @@ class Workspace:
         """Yield a sentence for each range that does not admit a mixture.
 
         Args:
-            mixture: what is asked about.
+            mixture: the versions beside each other.
             only: the packages that count, for tests that need no others.
         """
         version_by_package = {r.package: r for r in mixture.releases}

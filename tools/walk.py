@@ -50,8 +50,8 @@ def main() -> int:
     if sys.argv[1:2] == ["--record"]:
         print(json.dumps(record(sys.argv[2])))
         return 0
-    asked = sys.argv[1:] or list(SETUP_AND_CALL)
-    print("\n\n".join(walk_as_markdown(program) for program in asked))
+    programs = sys.argv[1:] or list(SETUP_AND_CALL)
+    print("\n\n".join(walk_as_markdown(program) for program in programs))
     return 0
 
 

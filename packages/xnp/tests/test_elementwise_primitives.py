@@ -206,7 +206,8 @@ def test_every_elementwise_primitive_has_samples():
     )  # fmt: skip
     for family in families:
         module = importlib.import_module(f"xnp.primitives.{family}")
-        own = {p.name for p in primitives() if p in vars(module).values()}
+        held = set(map(id, vars(module).values()))  # arrays among them do not compare as one
+        own = {p.name for p in primitives() if id(p) in held}
         assert own <= set(TABLE), family
 
 

@@ -325,7 +325,7 @@ def saved_residuals_of(
     Args:
       linear: the derivative.
       known: how many of its first arguments are primals.
-      policy: what is asked.
+      policy: the checkpoint policy.
     """
     if policy is None:
         return {}

@@ -7,8 +7,8 @@ Solving ordinary differential equations I (1993), II.4), and with a polynomial o
 
 The steps themselves are not differentiated. Forward mode solves the variational equation with the
 equation (Hairer et al., I.14), reverse mode the adjoint equation backwards in time (Chen et al.,
-Neural ordinary differential equations, 2018): it keeps the solution at the times that were asked
-for, and no steps. Each is the transpose of the other, and both are solved by what has these
+Neural ordinary differential equations, 2018): it stores the solution at the requested times,
+and no steps. Each is the transpose of the other, and both are solved by what has these
 derivatives itself: so there are derivatives of any order, in any modes.
 """
 

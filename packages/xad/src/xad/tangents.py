@@ -69,7 +69,7 @@ def instantiate(tangent: Tangent) -> Any:
 def retype_as(tangent: Tangent, aval: ShapedArray) -> Any:
     """Return a tangent as an array that is weakly typed where values of type `aval` are.
 
-    Rules and derived programs keep no account of weak types, so this is asked at the end, of what
+    Rules and derived programs keep no account of weak types, so it is looked up at the end, of what
     the user gets: the derivative at a Python number gives way in promotion as the number does.
     """
     array = instantiate(tangent)

@@ -255,7 +255,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, call: Cl
                rule: FlatRule) -> Any:  # fmt: skip
     """Run the program; the tape gets a call that still has a rule, that of the derivative.
 
-    The rule is asked with the primals, which the program of that call ignores for its residuals.
+    The rule is called with the primals, which the program of that call ignores for its residuals.
     """
     mask = nonzero(tangents)
     split = handle.linearize_jaxpr(call, mask, True)

@@ -245,7 +245,7 @@ def _whole_of(axis: BatchAxis, place: Callable[..., Any], axis_size: Any, x: Any
 
 
 # ----------------------------------------------------------------------------------- vmap errors
-# The errors of `vmap`: what was asked, what the arguments are, and by which name they are known.
+# The errors of `vmap`: what was requested, what the arguments are, and their names.
 #
 # All of this runs only after something was found wrong, so it may take its time: argument names
 # come from the function's signature, and sizes that differ are listed argument by argument.

@@ -197,8 +197,8 @@ def _text(x: Any) -> str:
 # A function is made for each set of such values, of the other leaves alone.
 
 
-class HandedOn(NamedTuple):
-    """One call taken apart.
+class SplitCall(NamedTuple):
+    """A call, divided into static values and arrays.
 
     Attributes:
       tree: that of all arguments.
@@ -234,7 +234,7 @@ class HandedOn(NamedTuple):
 
 
 def static_args(in_specs: Any, args: Sequence[Any], is_spec: Callable[[Any], bool]) -> (
-    HandedOn | None
+    SplitCall | None
 ):  # fmt: skip
     """Return what a call hands on as it is; None for nothing, or where specs do not fit."""
     leaves, tree = xtree.flatten(tuple(args))
@@ -251,7 +251,7 @@ def static_args(in_specs: Any, args: Sequence[Any], is_spec: Callable[[Any], boo
         return None
     rest = sorted(set(range(len(leaves))) - fixed)
     values = tuple([(i, leaves[i]) for i in sorted(fixed)])
-    return HandedOn(tree, values, [leaves[i] for i in rest], tuple([found[i] for i in rest]))
+    return SplitCall(tree, values, [leaves[i] for i in rest], tuple([found[i] for i in rest]))
 
 
 _OPERANDS = (Array, np.ndarray, np.generic, BaseRef)
@@ -928,7 +928,7 @@ class _ShardMapCalls(Calls):
                 return self._function_of_the_rest(call)(*call.rest)
         return super().__call__(args, kwargs)
 
-    def _function_of_the_rest(self, call: HandedOn) -> Callable[..., Any]:
+    def _function_of_the_rest(self, call: SplitCall) -> Callable[..., Any]:
         key = call.key()
         found = self._of_the_rest.get(key)
         if found is None:

@@ -183,7 +183,7 @@ class ConcreteArray(Array):
             leave(error)
             raise
 
-    def __buffer__(self, flags: int) -> memoryview:  # asked from Python 3.12 on
+    def __buffer__(self, flags: int) -> memoryview:  # called from Python 3.12 on
         try:
             if self.aval.physical is not None:
                 name = dtypes.short_name(self.aval.dtype)

@@ -399,7 +399,7 @@ def call_rules(
 
 
 def rules_of_program(param: str, **more: Any) -> dict[str, Any]:
-    """Return the rules of a primitive that is a program until something else is asked of it.
+    """Return the rules of a primitive that is a program unless a transformation needs its rule.
 
     A function with a rule of its own for one transformation is, to all others, the program that it
     is written as: evaluated, compiled and transposed as that.

@@ -21,7 +21,7 @@ __dir__ = __all__.copy
 # --------------------------------------------------------------------------------- later options
 # Options that are there once another module is imported, and names that no option has.
 
-# Asked for before its module is imported, the option is there nevertheless.
+# An option that is read before its module is imported exists nevertheless.
 DEFINED_BY = {
     "callback_deadlock_seconds": "xjit.callbacks.primitive",
     "check_captured_values": "xjit.cache.functions",
@@ -143,7 +143,7 @@ class Config:
         known = _options.options()
         if name in known:
             return known[name]
-        if name.startswith("__"):  # asked by a protocol, which does not read the text
+        if name.startswith("__"):  # a protocol looks, which does not read the text
             raise AttributeError(name)
         try:
             option = _options.option_named(name, "config")

@@ -1,7 +1,7 @@
 """Element types: the dtypes there are, their kinds, and which of them values get by default.
 
-Dtypes are NumPy's, with those of `ml_dtypes`, which NumPy takes for opaque ("kind V"); so kinds
-are asked here, and answered from sets made once. Two functions bring a dtype to what it means
+Dtypes are NumPy's, with those of `ml_dtypes`, which NumPy takes for opaque ("kind V"); so the kind
+of a dtype is decided here, from sets made once. Two functions bring a dtype to what it means
 here, and differ in who chose it:
 
     canonicalize_dtype   not chosen: Python scalars, NumPy input. 64 bits become 32 unless
@@ -165,7 +165,7 @@ _INTEGER_SET: Final = _SIGNED_SET | _UNSIGNED_SET
 _FLOATING_SET: Final = frozenset(FLOATING)
 _COMPLEX_SET: Final = frozenset(COMPLEX)
 _INEXACT_SET: Final = _FLOATING_SET | _COMPLEX_SET
-# One object for each dtype, whatever equal dtype it is asked with ("longlong" equals int64).
+# One object for each dtype, whatever equal dtype it is looked up with ("longlong" equals int64).
 _SUPPORTED: Final[dict[DType, DType]] = {d: d for d in ALL}
 _TO_32_BITS: Final[dict[DType, DType]] = _SUPPORTED | {
     int64: int32, uint64: uint32, float64: float32, complex128: complex64,

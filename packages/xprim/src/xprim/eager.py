@@ -104,7 +104,7 @@ def _is_held(x: ConcreteArray) -> bool:
 # What eager evaluation asks of a compiler: the contract, and what answers where there is none.
 #
 # `Backend` says every question that this package and those above it put to `EAGER.backend`;
-# nothing else may be asked of it. `HostBackend` answers for NumPy alone. It stands there until a
+# it has no other interface. `HostBackend` answers for NumPy alone. It stands there until a
 # package that compiles (`xjit`) puts its own in place with `install_backend`, and it is what a
 # backend extends that cares for a few of the questions only.
 
@@ -288,7 +288,7 @@ def lending_device(lender: Backend, x: ConcreteArray) -> tuple[int, int]:
 # The bottom trace: evaluate each primitive at once.
 #
 # Small work on host arrays runs the primitive's `numpy` rule directly, with no compilation. When
-# a compiler backend is installed (`xjit` does that), it is asked about every primitive and takes
+# a compiler backend is installed (`xjit` does that), it decides about every primitive and takes
 # the work that is large or that has operands on an accelerator. The question is about sizes and
 # placement only, never about timing, so equal programs always take equal paths. `backend`
 # declares the questions.

@@ -81,7 +81,7 @@ no_execution = define(
 #
 # `numpy_rank_promotion` and `numpy_dtype_promotion` refuse operands that differ. Array functions
 # are written with each other, so a check also meets operands that the library has made, of which
-# the caller knows nothing. Which of both it is, is asked only once operands differ under an
+# the caller knows nothing. Which of both it is, is looked up only once operands differ under an
 # option that refuses this, so that other programs pay nothing: `are_passed_by_caller` walks
 # outwards to the function that the caller's code called, and looks for the operands among its
 # arguments.

@@ -182,7 +182,7 @@ class Tracer(Array):
             raise_leaked(self)
         raise errors.TracerArrayConversionError(self)
 
-    def __buffer__(self, flags: int) -> NoReturn:  # asked from Python 3.12 on
+    def __buffer__(self, flags: int) -> NoReturn:  # called from Python 3.12 on
         self.__array__()
 
     def __reduce__(self) -> NoReturn:

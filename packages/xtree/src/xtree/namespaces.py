@@ -162,7 +162,7 @@ class Namespace:
     def _unknown(self, name: str, asking: FrameType) -> AttributeError | ImportError:
         module = self._globals["__name__"]
         message = f"module {module!r} has no attribute {name!r}"
-        if name.startswith("_"):  # asked by a protocol, which does not read the answer
+        if name.startswith("_"):  # a protocol looks, which does not read the answer
             return AttributeError(message)
         near = _errors.nearest(name, self._globals["__all__"])
         hint = f"did you mean {near!r}?" if near else ""
@@ -334,7 +334,7 @@ def late_import(name: str, reason: str) -> Any:
         extra installs it. It is for readers and for `tools/layers.py`.
 
     Raises:
-      ImportError: when something is asked of a module that is not installed.
+      ImportError: an attribute is read of a module that is not installed.
 
     Example:
       >>> fractions = late_import("fractions", "few numbers are rational")
@@ -354,7 +354,7 @@ class LateModule:
         self._module = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by a protocol, of what is found among a module's names
+        if name.startswith("__"):  # a protocol looks at what is among a module's names
             raise AttributeError(name)
         return getattr(import_by_name(self._module), name)
 
@@ -376,7 +376,7 @@ def moved_modules(package: str, table: str) -> None:
       'xtree.flattening'
     """
     if not any(type(finder) is _MovedModules for finder in sys.meta_path):
-        sys.meta_path.append(_MovedModules())  # asked last, for names that no other finder has
+        sys.meta_path.append(_MovedModules())  # searched last, for names that no other finder has
     _moved_tables.setdefault(package, []).append(table)
 
 

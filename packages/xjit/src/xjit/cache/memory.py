@@ -109,7 +109,7 @@ class Room:
         self._forgetters: list[Callable[[float], None]] = []
 
     def when_short(self, forget: Callable[[float], None]) -> None:
-        """Have a table asked, when mappings run short, to forget that share of its programs."""
+        """Have a table forget that share of its programs when mappings run short."""
         self._forgetters.append(forget)
 
     def make(self, text: str) -> None:

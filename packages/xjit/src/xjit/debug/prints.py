@@ -222,7 +222,7 @@ class Prompt:
 class CommandLine(Prompt):
     """The prompt with the words and the looks of JAX's, and of Python's own debugger.
 
-    It shows where it is when it is asked, quits at the end of the input, and ends the program by
+    It shows where it is on request, quits at the end of the input, and ends the program by
     `SystemExit`.
     """
 

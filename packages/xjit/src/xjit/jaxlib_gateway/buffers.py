@@ -272,7 +272,7 @@ def _overlap(
 # --------------------------------------------------------------------------------------- buffers
 # Raw buffers: data on one device, or one program argument sharded over several.
 #
-# What: `put` and `to_numpy`, and all that can be asked of a buffer. Idea: a buffer is jaxlib's
+# What: `put` and `to_numpy`, and the queries of a buffer. Idea: a buffer is jaxlib's
 # own `ArrayImpl`, held by a stand-in for the two Python objects that it wants: an `ArrayType`
 # (shape and dtype) and a sharding, one for each device, made once. They are what makes a buffer
 # self-describing: `buffer.aval.dtype`, `buffer.aval.shape`. Some of jaxlib's methods import `jax`

@@ -775,7 +775,7 @@ def compile_program(
             and to run matrix products 20% slower.
         host_callbacks: what `@xla_ffi_python_cpu_callback` with `index = i` calls
             (see `python_callback`).
-        outputs: objects with `shape` and `dtype`, one for each output on one device; asked of
+        outputs: objects with `shape` and `dtype`, one for each output on one device; read from
             XLA when not given (12 us and more).
         is_awaited: whether the interpreter ends only when the program does, which calls Python.
 

@@ -42,7 +42,7 @@ __all__ = ()
 
 
 class Spread(Protocol):
-    """What is asked of a sharding: its devices in order, and which of them has what."""
+    """What a sharding says: its devices in order, and which of them has what."""
 
     memory: str | None
 

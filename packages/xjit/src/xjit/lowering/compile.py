@@ -726,7 +726,7 @@ def equations_of(jaxpr: Jaxpr) -> Iterator[Equation]:
 
 
 def _raise_what_users_raised(lowered: LoweredProgram) -> None:
-    """Raise what a function raised that XLA asked how to split an operation."""
+    """Raise what a function raised that XLA called to split an operation."""
     for split in lowered.splits:
         error, split.error = split.error, None
         if error is not None:

@@ -533,7 +533,7 @@ class _Split:
 
     Attributes:
       config: the number by which XLA knows it.
-      error: what the user's function raised while XLA asked.
+      error: what the user's function raised when XLA called it.
     """
 
     def __init__(

@@ -879,8 +879,8 @@ eigh_p: Primitive = Primitive(
 # ------------------------------------------------------------------------------------------- eig
 # eig: eigenvalues and eigenvectors of square matrices, A V = V diag(w), U^H A = diag(w) U^H.
 #
-# The results are complex: w, then the left vectors U, then the right vectors V, as far as asked
-# for. Vectors have length one, and their largest component is real where LAPACK's is. Where
+# The results are complex: w, then the left vectors U, then the right vectors V, as far as
+# requested. Vectors have length one, and their largest component is real where LAPACK's is. Where
 # LAPACK fails, or where the matrix holds infinities or NaN, the results are NaN. Source of the
 # derivative: M. Giles, An extended collection of matrix derivative results (2008), section 3.1:
 # dw = diag(V^-1 dA V), and, where it is enabled, dV = V C with C_ij = (V^-1 dA V)_ij / (w_j -

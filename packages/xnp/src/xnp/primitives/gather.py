@@ -179,7 +179,7 @@ def plan_of(
     sizes = (*batch, *[window[d] for d in window_dims])
     take_axis = _take_axis(numbers, shape, window)
     bounds = upper_bounds(shape, window, numbers.start_index_map, index_dtype)
-    if bounds.dtype == object:  # of symbolic dimensions, of which only shapes are asked
+    if bounds.dtype == object:  # of symbolic dimensions: only shapes are needed
         bounds = np.zeros(bounds.shape, index_dtype)
     return GatherPlan(
         shape=shape,

@@ -481,7 +481,7 @@ pad_p: Primitive = Primitive(
 # reshape: the same elements in row-major order under another shape.
 #
 # Semantics: StableHLO specification, section reshape. `dimensions` is always None (the public
-# function transposes first when it is asked to); it is kept because jaxprs show it.
+# function transposes first on request); it is kept because jaxprs show it.
 
 
 def _reshape_shape(

@@ -18,7 +18,7 @@ class DemoError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the demo was asked to do."""
+    """The settings of a run of the demo."""
 
     task: str
     data: Path | None
