@@ -269,7 +269,7 @@ class Primitive:
                 got=f"{self._place_of(rule, row_place(__file__)[0])}",
                 expected=f"only {self.place_of_rule(kind)}",
             ))  # fmt: skip
-        if declared is None or not declared.parts:
+        if declared is None or not declared.parts or kind in declared.parts:
             self.rules[kind] = rule
         elif isinstance(rule, DerivedRules):
             self.rules = rule.of_primitive(self) | self.rules | {kind: rule}

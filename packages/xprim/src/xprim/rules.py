@@ -147,14 +147,13 @@ declare_kind(
     signature="(cotangents, *operands, **params) -> cotangents   (call-like: a handle first)",
     consumer="xad",
     required=True,
+    parts={
+        "transpose": "the rule itself",
+        "used": "(cotangents, used, *operands, **params) -> cotangents: the transpose that knows "
+        "which elements of the results are used: for each result an array that is 0 where the "
+        "program cannot read it, None where it may read all, a Zero where none",
+    },
     doc="the transpose of a linear primitive",
-)
-declare_kind(
-    "used",
-    signature="(cotangents, used, *operands, **params) -> cotangents",
-    consumer="xad",
-    doc="the transpose that knows which elements of the results are used: for each result an array "
-    "that is 0 where the program cannot read it, None where it may read all, a Zero where none",
 )
 declare_kind(
     "batch",
