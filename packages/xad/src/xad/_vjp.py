@@ -27,7 +27,6 @@ from xad.arguments import (
     split_tangents_and_refs,
     write_tangents,
 )
-from xad.derivative_kernels import KernelEquation
 from xad.pull_backs import (
     DontWant,
     NotNeeded,
@@ -166,22 +165,24 @@ class _LinearFunction:
 
     def __init__(
         self, program: LinearProgram, signature: Signature, form: _Form | None = None,
-        held: Sequence[tuple[int, ...]] = (),
+        held: Sequence[Any] = (),
     ) -> None:  # fmt: skip
         self._program = program
         self._signature = signature
         self._form = form  # that of the program, when this is no tape, but of plain equations
-        self._held = held  # the identities of each primal that is a residual of a tape
+        self._held = held  # each primal that may be a residual of a tape, else None
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
         """Return the residuals, and the rest."""
         if self._form is None:
             program = self._program
             jaxpr, residuals = _with_scalars_as_constants(program.closed())
-            last = {key: i for i, held in enumerate(self._held) for key in held}
+            last = {key: i for i, x in enumerate(self._held) if x is not None
+                    for key in _identities(x)}  # fmt: skip
             numbers = tuple([max([last.get(key, -1) for key in _identities(x)]) for x in residuals])
-            same_as = [max([last[key] for key in held], default=i)
-                       for i, held in enumerate(self._held)]  # fmt: skip
+            same_as = [i if x is None else max([last[key] for key in _identities(x)])
+                       for i, x in enumerate(self._held)]  # fmt: skip
+            self._held = ()
             self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature,
                                numbers, same_as, program.meshes)  # fmt: skip
             self._program = _program_of(self._form, residuals)
@@ -218,16 +219,20 @@ def _are_equal(x: Any, y: Any) -> bool:
     return bool((mine.to_host() == other.to_host()).all())
 
 
-def _held_by(program: LinearProgram, leaves: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the identities of each primal that is a residual; none for another."""
-    found = {key for x in program.residuals for key in _identities(x)}
-    for eqn in program.jaxpr.eqns:
-        if type(eqn) is KernelEquation:
-            found.update([key for x in eqn.residuals for key in _identities(x)])
-        else:
-            found.update([key for x in eqn.inputs if type(x) is Literal
-                          for key in _identities(x.value)])  # fmt: skip
-    return [tuple([key for key in _identities(x) if key in found]) for x in leaves]
+def _held_by(program: LinearProgram, leaves: Sequence[Any]) -> list[Any]:
+    """Return each primal that may be a residual, else None.
+
+    A kernel holds the elements of small arrays, of which it is found out when it matters; so these
+    are held as well.
+    """
+    residual_ids = set(map(id, program.residuals))
+    return [
+        x if id(x) in residual_ids or (type(x) is ConcreteArray and x.aval.size <= _HELD) else None
+        for x in leaves
+    ]
+
+
+_HELD = 1 << 16  # elements
 
 
 def _identities(x: Any) -> tuple[int, ...]:
