@@ -19,7 +19,7 @@ from xad import derivative_kernels
 from xad._linearize import TapeTrace
 from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided, template_of
 from xad.tangents import Tangent, add_tangents, instantiate, retype_as, tangent_aval
-from xad.used_elements import operands_of, used_elements
+from xad.used_elements import Readers, operands_of, used_elements
 from xnp.lax import add_p
 from xprim import (
     Array,
@@ -190,7 +190,7 @@ def _waits(aval: ShapedArray, ct: Any) -> bool:
 
 def _run_backwards(
     eqns: Sequence[Equation], env: Env, cts: Cotangents, scopes: tuple[str, ...] | None = None,
-    results: Sequence[Any] | None = None, later: Sequence[Equation] = (),
+    results: Sequence[Any] | None = None, later: Readers | None = None,
 ) -> None:  # fmt: skip
     """Transpose equations from the last to the first; their own operations keep their lines.
 
@@ -201,12 +201,13 @@ def _run_backwards(
       scopes: the name scopes around; one of the backward pass inside of the current ones without.
       results: what the program returns, which says which elements of a value are used; without
         them all may be.
-      later: the equations that follow in the program.
+      later: the equations that read results of these.
     """
     now = state.__dict__
     outer, outer_stack = now["source"], now["name_stack"]
     backward = (*outer_stack, BACKWARD) if scopes is None else scopes
     now["name_stack"] = backward
+    readers = None if results is None else Readers(eqns, results, later)
     try:
         for eqn in reversed(eqns):
             if type(eqn) is KernelEquation:
@@ -214,11 +215,10 @@ def _run_backwards(
                 if staged:
                     now["source"], now["name_stack"] = eqn.source, backward + eqn.name_stack
                 run = _run_template_backwards if staged else _run_kernel_backwards
-                if _must_expand(eqn, eqns, env, cts, results, later) or not run(eqn, cts):
+                if _must_expand(eqn, env, cts, readers) or not run(eqn, cts):
                     plain, values = eqn.expanded()
                     env.update(values)
-                    after = later if results is None else _following(eqn, eqns, later)
-                    _run_backwards(plain, env, cts, backward, results, after)
+                    _run_backwards(plain, env, cts, backward, results, readers)
                 continue
             given = _cotangents_of_results(eqn, cts)
             if given is None:
@@ -229,42 +229,32 @@ def _run_backwards(
             if eqn.source is not None:
                 now["source"] = eqn.source
             if len(given) > 1 and "used" in eqn.primitive.rules:
-                _transpose_used(eqn, given, eqns, env, cts, results, later)
+                _transpose_used(eqn, given, env, cts, readers)
             else:
                 _transpose_equation(eqn, given, env, cts)
     finally:
         now["source"], now["name_stack"] = outer, outer_stack
 
 
-def _following(
-    eqn: Equation, eqns: Sequence[Equation], later: Sequence[Equation]
-) -> Sequence[Equation]:
-    """Return the equations after one of `eqns`."""
-    number = next(k for k, other in enumerate(eqns) if other is eqn)
-    return [*eqns[number + 1 :], *later]
-
-
 def _must_expand(
-    eqn: KernelEquation, eqns: Sequence[Equation], env: Env, cts: Cotangents,
-    results: Sequence[Any] | None, later: Sequence[Equation],
+    eqn: KernelEquation, env: Env, cts: Cotangents, readers: Readers | None,
 ) -> bool:  # fmt: skip
     """Return whether the transpose of a kernel depends on more than the cotangents."""
     if _has_zeros_by_rule(eqn, cts):
         return True
-    if not eqn.kernel.reads_used or results is None:
+    if not eqn.kernel.reads_used or readers is None:
         return False
-    used = used_elements(eqn.outputs, _following(eqn, eqns, later), results, env)
+    used = used_elements(eqn.outputs, readers, env)
     return any(x is not None for x in used)
 
 
 def _transpose_used(
-    eqn: Equation, given: Sequence[Tangent], eqns: Sequence[Equation], env: Env, cts: Cotangents,
-    results: Sequence[Any] | None, later: Sequence[Equation],
+    eqn: Equation, given: Sequence[Tangent], env: Env, cts: Cotangents, readers: Readers | None,
 ) -> None:  # fmt: skip
     """Transpose an equation whose rule takes which elements of its results are used."""
     used: Sequence[Any] = [None] * len(given)
-    if results is not None:
-        used = used_elements(eqn.outputs, _following(eqn, eqns, later), results, env)
+    if readers is not None:
+        used = used_elements(eqn.outputs, readers, env)
     operands = operands_of(eqn, env)
     rule = functools.partial(eqn.primitive.rules["used"], given, used)
     if any(map(_type_sharding, (*given, *operands))):

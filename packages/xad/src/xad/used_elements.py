@@ -14,6 +14,7 @@ vanish by value. Results of any other operation are taken to use all elements of
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -30,19 +31,55 @@ _KEEPING = _ADDING | {"broadcast_in_dim", "concatenate", "copy", "reshape", "rev
                       "transpose"}  # fmt: skip
 
 
-def used_elements(
-    values: Sequence[Var], eqns: Sequence[Equation], results: Collection[Any], env: dict[Any, Any]
-) -> list[Any]:
+class Readers:
+    """Which equations read a variable: of a program, and of what follows it.
+
+    Found once, and so is what is used of each variable: a program of many decompositions is not
+    followed to its end for each.
+
+    Attributes:
+      eqns: the equations.
+      outer: those of the program that these are a part of.
+      used: the indicators that were found.
+      complete: the variables of which all readers have been followed.
+    """
+
+    __slots__ = ("_numbers", "complete", "depth", "eqns", "outer", "used")
+
+    def __init__(
+        self, eqns: Sequence[Equation], results: Collection[Any], outer: Readers | None = None
+    ) -> None:
+        self.eqns = eqns
+        self.used: dict[Any, Any] = (
+            {v: None for v in results if type(v) is Var} if outer is None else outer.used
+        )
+        self.complete: set[Any] = set() if outer is None else outer.complete
+        self.outer = outer
+        self.depth: int = 0 if outer is None else outer.depth + 1
+        self._numbers: dict[Any, list[int]] | None = None
+
+    def of(self, v: Var) -> list[tuple[int, int, Equation]]:
+        """Return the equations that read a variable, behind numbers that order them."""
+        if self._numbers is None:
+            self._numbers = {}
+            for number, eqn in enumerate(self.eqns):
+                for x in eqn.inputs:
+                    if type(x) is Var:
+                        self._numbers.setdefault(x, []).append(number)
+        found = [(-self.depth, n, self.eqns[n]) for n in self._numbers.get(v, ())]
+        return found if self.outer is None else found + self.outer.of(v)
+
+
+def used_elements(values: Sequence[Var], readers: Readers, env: dict[Any, Any]) -> list[Any]:
     """Return the indicators of linear values.
 
     Args:
-      values: linear values that have been computed before `eqns`.
-      eqns: the equations that follow, in their order.
-      results: what the program returns.
+      values: linear values.
+      readers: the equations of the program.
       env: the values of what is not linear.
     """
-    reading, env = _equations_from(values, eqns, env)
-    used: dict[Any, Any] = {v: None for v in results if type(v) is Var}
+    reading, env = _equations_from(values, readers, env)
+    used = readers.used
     for eqn in reversed(reading):
         _add_indicators(eqn, used, env)
     return [used.get(v, Zero(v.aval)) for v in values]
@@ -100,16 +137,22 @@ def _ones(aval: ShapedArray) -> Any:
 
 
 def _equations_from(
-    values: Sequence[Var], eqns: Sequence[Equation], env: dict[Any, Any]
+    values: Sequence[Var], readers: Readers, env: dict[Any, Any]
 ) -> tuple[list[Equation], dict[Any, Any]]:
     """Return the plain equations that depend on linear values, and the values that they need.
 
     Equations that use all of their operands are the last ones that are followed.
     """
-    derived, reading = set(values), []
-    for eqn in eqns:
-        if derived.isdisjoint([x for x in eqn.inputs if type(x) is Var]):
+    complete = readers.complete
+    derived, reading = set(values) - complete, []
+    pending = [found for v in derived for found in readers.of(v)]
+    heapq.heapify(pending)
+    last = None
+    while pending:
+        *number, eqn = heapq.heappop(pending)
+        if number == last:  # it reads two of them
             continue
+        last = number
         plain: Sequence[Equation] = [eqn]
         if type(eqn) is KernelEquation:
             plain, constants = eqn.expanded()
@@ -117,8 +160,12 @@ def _equations_from(
         for each in plain:
             if not derived.isdisjoint([x for x in each.inputs if type(x) is Var]):
                 reading.append(each)
-                if _is_followed(each):
+                if _is_followed(each) and not complete.issuperset(each.outputs):
                     derived.update(each.outputs)
+                    for found in map(readers.of, each.outputs):
+                        for reader in found:
+                            heapq.heappush(pending, reader)
+    complete |= derived
     return reading, env
 
 
