@@ -35,6 +35,8 @@ FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]]
     ),
     "SIN": (lambda t: mpmath.sin(mpmath.sqrt(t)) / mpmath.sqrt(t), 4 * _SQUARE_OF_QUARTER, 6),
     "TAN": (lambda t: mpmath.tan(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_QUARTER, 10),
+    # tan(r) = r + r t f(t)
+    "TAN_NEAR": (lambda t: _less(mpmath.tan, t), _SQUARE_OF_QUARTER, 7),
     # for float64: up to 1 / 2, and log((1 + s) / (1 - s)) = 2 s + s t f(t) for s = sqrt(t)
     "ATAN_WIDE": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf("0.2502"), 15),
     "LOG_WIDE": (

@@ -53,7 +53,8 @@ ELEMENTARY_HEAD = """
 ## Elementary functions
 
 In units of the last place, of arrays of 131,072 numbers: on a CPU compiled programs have vector
-code of their own for most of these functions from 1,024 elements on.
+code of their own for most of these functions from 1,024 elements on. `sin`, `cos` and `tan` of
+float32 are within 1, 1 and 1.6 units where 65,536 numbers or more are all between -800 and 800.
 
 | function | numbers | float32 | compiled | float64 | compiled |
 |---|---|---|---|---|---|

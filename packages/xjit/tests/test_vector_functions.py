@@ -62,6 +62,26 @@ def test_results_are_the_exact_ones_rounded_once_or_within_two_units(name):
     assert _ulps(found, getattr(np, name)(x.astype("f8"))) <= SINGLE.get(name, 0.501)
 
 
+@pytest.mark.parametrize(("name", "bound"), [("sin", 1.1), ("cos", 1.1), ("tan", 1.7)])
+def test_angles_of_many_numbers_are_reduced_in_float32_unless_one_is_large(name, bound):
+    rng = np.random.default_rng(3)
+    multiples = np.float32(np.arange(1, 509) * (np.pi / 2))
+    beside = [multiples, np.nextafter(multiples, np.float32(0)), np.nextafter(multiples, HUGE)]
+    special = np.float32([0, -0.0, 1e-40, -1e-40, 1e-30, np.nan, 800, -800])
+    x = np.concatenate([special, *beside, rng.uniform(-800, 800, 60000), rng.uniform(-9, 9, 60000)])
+    x = x.astype("f4")
+    function = jit(getattr(xnp, name))
+    expected = getattr(np, name)(x.astype("f8"))
+    found = np.asarray(function(xnp.asarray(x)))
+    assert 0.51 < _ulps(found, expected) <= bound  # the formula of all numbers rounds once
+    np.testing.assert_array_equal(np.signbit(found[:5]), np.signbit(expected[:5]))
+    assert np.isnan(found[5]) and (name == "cos" or (found[:5] == x[:5]).all())
+    x[-1] = 801
+    assert _ulps(function(xnp.asarray(x)), getattr(np, name)(x.astype("f8"))) <= 0.501
+    x[-1] = np.inf
+    assert np.isnan(function(xnp.asarray(x))[-1])
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (2048,)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_cube_roots_of_subnormal_numbers_are_those_of_numpy(dtype, shape):

@@ -1178,7 +1178,7 @@ sin_p = unary(
     "sin", INEXACT, numpy=np.sin, tunable=True,
     stablehlo=_or_complex("sin", vectorised(
         vector.single_sine, tunable_stablehlo("stablehlo.sine"), REACH, vector.wide_sine,
-        in_single=True,
+        in_single=True, near=vector.near_sine,
     )),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
 )  # fmt: skip
@@ -1186,7 +1186,7 @@ cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, tunable=True,
     stablehlo=_or_complex("cos", vectorised(
         vector.single_cosine, tunable_stablehlo("stablehlo.cosine"), REACH, vector.wide_cosine,
-        in_single=True,
+        in_single=True, near=vector.near_cosine,
     )),
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
     cost=costs.nothing,
@@ -1195,7 +1195,7 @@ tan_p = unary(
     "tan", INEXACT, numpy=np.tan, tunable=True,
     stablehlo=_or_complex("tan", vectorised(
         vector.single_tangent, tunable_stablehlo("stablehlo.tan"), REACH, vector.wide_tangent,
-        in_single=True,
+        in_single=True, near=vector.near_tangent,
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip

@@ -6,7 +6,8 @@ logarithm or an exponential and repairs it. Here they are written as arithmetic,
 of ours has as vector instructions. Formulas whose names begin with `single` are given float32:
 sine, cosine and tangent compute in float64 and round once, as powers do, and are within 0.51 ulp;
 the others compute in float32, within 2 ulp in a third of the time. Those whose names begin with
-`wide` are for float64 itself, within 2.5 ulp.
+`wide` are for float64 itself, within 2.5 ulp, and those with `near` for arrays of float32 of 65,536
+elements and more, all between -800 and 800, within 2 ulp.
 
 What: `vectorised`, which puts a formula in the place of an operation: on a CPU, from `_LEAST`
 elements on. A formula is a function of the program that XLA does not
@@ -34,6 +35,7 @@ from xprim.contracts import Builder, outline
 __all__ = ()
 
 _LEAST = 1024  # elements: fewer take as long as the call
+_MANY = 1 << 16  # of fewer, two formulas and the choice compile for longer than they save
 
 # The quotient of the arc tangent and r for 0 <= r <= 1, in r^2; that of the arc sine up to 9/16.
 _ATAN_SINGLE = (
@@ -54,6 +56,11 @@ _TAN = (
     0.9999999999940312, 0.33333333526420944, 0.1333332307925913, 0.05397035428634902,
     0.021847792496401883, 0.008990767871056826, 0.0031420384551937223, 0.002416469477934677,
     -0.0005941540916260852, 0.0009584142644754295,
+)  # fmt: skip
+# f with tan(r) = r + r t f(t), t = r^2, of float32 up to pi / 4.
+_TAN_NEAR = (
+    0.33333333984697283, 0.13333230217458134, 0.05399462416667326, 0.021619872776148154,
+    0.009966544602536997, 0.0011782998551862955, 0.003847304292382261,
 )  # fmt: skip
 # The first for float64, 0 <= r <= 1/2.
 _ATAN_WIDE = (
@@ -113,6 +120,12 @@ _HALF_PI_WIDE = (
     1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.478427660348229e-32,
 )  # fmt: skip
 _MOST_QUARTERS = 1 << 20
+# The same for float32, as the sum of three numbers of 15 bits, whose products with 512 are exact,
+# and a rest.
+_HALF_PI_PARTS = (
+    1.57073974609375, 5.657970905303955e-05, 9.920881893776823e-10, 5.390302953474238e-15,
+)  # fmt: skip
+_MOST_NEAR = 800.0
 
 # log 2, 1 / log 2 and 2 / (3 log 2) as the sum of a number of 26 bits and a rest; and the last two.
 _LOG_2_HALVES = (0.6931471675634384, 1.2996506893889889e-08)
@@ -130,6 +143,7 @@ def vectorised(
     wide: Formula | None = None,
     *,
     in_single: bool = False,
+    near: Formula | None = None,
 ) -> Callable[..., list[str]]:
     """Return a `stablehlo` rule that writes a formula where that is faster than an operation.
 
@@ -139,6 +153,8 @@ def vectorised(
       limit: where the magnitude of any float64 is above, the operation computes all elements.
       wide: what is written for float64; None has the operation written.
       in_single: whether the formula is given float32, and not float64 whose result is rounded.
+      near: what is written for many elements of float32 and narrower dtypes in the place of the
+        first formula, if no magnitude is above 800.
     """
 
     def write(
@@ -155,10 +171,19 @@ def vectorised(
         operands = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
         avals_in = [a.update(shape=out.shape) for a in avals_in]
 
+        def write_formula(
+            inner: Builder, names: Sequence[str], avals_in: Any, avals_out: Any
+        ) -> list[str]:
+            return [_write(inner, found, names, avals_in, out, in_single)]
+
+        is_wide = out.dtype == dtypes.float64
+
         def body(inner: Builder, names: list[str]) -> list[str]:
-            if limit is None or out.dtype != dtypes.float64:
-                return [_write(inner, found, names, avals_in, out, in_single)]
-            return _either(inner, found, rule, limit, names, avals_in, avals_out)
+            if limit is not None and is_wide:
+                return _either(inner, found, rule, limit, names, avals_in, avals_out)
+            if near is not None and not is_wide and out.size >= _MANY:
+                return _either(inner, near, write_formula, _MOST_NEAR, names, avals_in, avals_out)
+            return write_formula(inner, names, avals_in, avals_out)
 
         name = found.__name__.strip("_")
         return outline(b, body, operands, avals_in, avals_out, f"vector {name}", name)
@@ -214,7 +239,7 @@ def _either(
     b: Builder, formula: Formula, rule: Callable[..., list[str]], limit: float,
     names: list[str], avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
 ) -> list[str]:  # fmt: skip
-    """Write a formula, and an operation for arrays with an element above its limit."""
+    """Write a formula, and by a rule what is for arrays with an element above its limit."""
     (x,), (aval,) = names, avals_in
     is_beyond = abs_(Text(b, x, aval)) > limit  # NaN is not: its results are NaN
     is_far = any_element(b, is_beyond, by_library=True)
@@ -225,8 +250,9 @@ def _either(
         return rule(inner, [kept], avals_in, avals_out)
 
     far = b.region([], operation, avals_out)
-    near = b.region([], lambda inner, _: [_write(inner, formula, [x], avals_in, avals_out[0])],
-                    avals_out)  # fmt: skip
+    near = b.region([], lambda inner, _: [
+        _write(inner, formula, [x], avals_in, avals_out[0], in_single=True)
+    ], avals_out)  # fmt: skip
     truth = shaped_array((), dtypes.bool_)
     return b.op("stablehlo.if", [is_far], [truth], avals_out, "", b.regions(far, near))
 
@@ -368,6 +394,51 @@ def single_tangent(x: Text) -> Text:
     r = _radians(part, 2.0**-63)
     result = r * _polynomial(r * r, _TAN)
     return _odd(x, where(is_steep, 1.0 / result, result))
+
+
+def _reduce_near(x: Text) -> tuple[Text, Text, Text]:
+    """Write r, what r leaves of it, and n as bits with x = r + rest + n pi / 2, of |x| <= 800."""
+    n = (x * (2 / np.pi)).op("round_nearest_even")
+    first, second, third, last = [n * part for part in _HALF_PI_PARTS]  # all but the last exact
+    start = x - first
+    less = start - second
+    r = less - third
+    rest = (((start - less) - second) + ((less - r) - third)) - last
+    return r, rest, bits_of(n + 1.5 * 2.0**23)
+
+
+def _sine_near(x: Text, quarters: int) -> Text:
+    """Write sin(x + quarters pi / 2) of float32 and |x| <= 800, within 2 ulp."""
+    r, rest, bits = _reduce_near(x)
+    if quarters:
+        bits = bits + quarters
+    t = r * r
+    half = t * 0.5
+    sine = r + (r * (t * _polynomial(t, _SIN_WIDE[:4])) + rest)
+    cosine = 1.0 - (half - (t * t * _polynomial(t, _COS_WIDE[:4]) - r * rest))
+    result = where(bits.op("and", 1) == 0, sine, cosine)
+    sign = bits.op("and", 2).op("shift_left", 30)
+    return floats(bits_of(result).op("xor", sign))
+
+
+def near_sine(x: Text) -> Text:
+    """Write sin(x) of float32 and |x| <= 800."""
+    return where(abs_(x) < _TINY_SINGLE, x, _sine_near(x, 0))
+
+
+def near_cosine(x: Text) -> Text:
+    """Write cos(x) of float32 and |x| <= 800."""
+    return _sine_near(x, 1)
+
+
+def near_tangent(x: Text) -> Text:
+    """Write tan(x) of float32 and |x| <= 800, as tan(r) or -1 / tan(r)."""
+    r, rest, bits = _reduce_near(x)
+    t = r * r
+    more = r * (t * _polynomial(t, _TAN_NEAR)) + (rest + rest * t)
+    result = r + more
+    result = where(bits.op("and", 1) == 0, result, -1.0 / result)
+    return where(abs_(x) < _TINY_SINGLE, x, result)
 
 
 def _at_quarter(sine: Text, cosine: Text, n: Text) -> Text:
