@@ -343,6 +343,14 @@ def test_second_derivatives_beside_zero_have_digits(name, wide):
             np.testing.assert_allclose(found, float(expected), rtol=1e-14 if wide else 1e-5)
 
 
+@pytest.mark.parametrize("h", [0.0, 1e-30, 0.5])
+def test_slopes_of_owens_function_vanish_where_squares_overflow(h):
+    for run in (lambda f: f, xjit.jit):
+        slope = xad.grad(special.owens_t, 1)
+        for derivative in (slope, xad.grad(slope, 0), xad.grad(slope, 1)):
+            assert abs(run(derivative)(np.float32(h), np.float32(1e25))) < 1e-37
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_zeros_between_poles_have_all_digits(compiled):
     def run(function, *operands):

@@ -657,9 +657,9 @@ def _owens_h(h_dot: Any, y: Any, h: Any, a: Any) -> Any:
 
 
 def _owens_a(a_dot: Any, y: Any, h: Any, a: Any) -> Any:
-    """dT/da = exp(-h^2 (1 + a^2) / 2) / (2 pi (1 + a^2))."""
-    square = _next(mul(a, a))
-    exponent = scale_by(mul(mul(h, h), square), -0.5)
+    """dT/da = exp(-h^2 (1 + a^2) / 2) / (2 pi (1 + a^2)), also where the square overflows."""
+    square, product = _next(mul(a, a)), bind("absorbing_product", a, h)
+    exponent = scale_by(add(mul(h, h), mul(product, product)), -0.5)
     return mul(a_dot, div(scale_by(bind("exp", exponent), 0.5 / math.pi), square))
 
 
