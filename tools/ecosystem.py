@@ -2,13 +2,16 @@
 
     nox -s ecosystem -- optax chex            all tests of two libraries, on both
     nox -s ecosystem -- haiku --every 16      every sixteenth test of each file
+    nox -s ecosystem -- equinox               one whose tests are in its repository alone
+    nox -s ecosystem -- equinox --source F    the same, of a checkout in the folder F
     nox -s ecosystem -- arrays                libraries for NumPy, given our arrays
     python tools/ecosystem.py                 the table of what was found, as Markdown
 
-A library's tests come with its source distribution, from the registry. The same tests run twice in
-one environment, by JAX and with `pytest -p xstack.as_jax`; `docs/ecosystem.json` keeps what passes,
-the processor time of each run and what passes on JAX alone, and the page `docs/ecosystem.md` shows
-it.
+A library's tests come with its source distribution, from the registry; where that holds none, they
+are cloned from the library's repository, at the release that is installed. The same tests run twice
+in one environment, by JAX and with `pytest -p xstack.as_jax`; `docs/ecosystem.json` keeps what
+passes, the processor time of each run and what passes on JAX alone, and the page
+`docs/ecosystem.md` shows it.
 
 This module is also the plugin of pytest that takes the sample (`--every`).
 """
@@ -19,6 +22,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -47,8 +51,11 @@ class Suite:
     environment: dict[str, str] = field(default_factory=dict)
     without: tuple[str, ...] = ()
     """Files that need data, networks or libraries of hundreds of megabytes."""
+    repository: str = ""
+    """Where the tests are when the source distribution has none; releases have the tag `v1.2.3`."""
 
 
+_PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 _ARRAYS = "arrays"
 _ACCEPT_ARRAYS = ("scipy", "matplotlib", "pandas", "xarray", "polars", "pyarrow")
 _FLAX = ("optax", "treescope", "cloudpickle", "tensorboardX", "msgpack")
@@ -74,9 +81,27 @@ _BY_NAME = {
         "numpyro", ("test",), ("flax", "dm-haiku", "optax", "funsor", "scipy", "matplotlib"),
         without=("test/test_examples.py", "test/test_example_utils.py"),
     ),
+    "equinox": Suite(
+        "equinox", ("tests",), ("beartype", "cloudpickle", "optax", "tqdm"),
+        repository="https://github.com/patrick-kidger/equinox",
+    ),
+    "lineax": Suite(
+        "lineax", ("tests",), ("beartype",), repository="https://github.com/patrick-kidger/lineax",
+    ),
+    "optimistix": Suite(
+        "optimistix", ("tests",), ("beartype", "optax", "scipy"),
+        repository="https://github.com/patrick-kidger/optimistix",
+    ),
+    "diffrax": Suite(
+        "diffrax", ("test",), ("beartype", "optax", "scipy"),
+        repository="https://github.com/patrick-kidger/diffrax",
+    ),
+    "jaxtyping": Suite(
+        "jaxtyping", ("test",),
+        ("beartype", "cloudpickle", "equinox", "pytest-asyncio", "typeguard<3"),
+        repository="https://github.com/patrick-kidger/jaxtyping",
+    ),
 }  # fmt: skip
-NO_TESTS = ("equinox", "lineax", "optimistix", "diffrax", "jaxtyping")
-"""Libraries whose source distributions hold no tests."""
 
 # How the dtypes of JAX and of xstack, such as `jax.numpy.float32`, stand in the ids of tests.
 _SCALAR_TYPE = re.compile(r"<(?:class 'jax\.numpy|scalar type xnp)\.(\w+)'?>")
@@ -105,22 +130,55 @@ _REASONS = {
 }
 
 
-def run_suite(name: str, every: int) -> dict[str, Any]:
-    """Run a library's tests on both, and return what came out."""
+def run_suite(name: str, every: int, source: Path | None = None) -> dict[str, Any]:
+    """Run a library's tests on both, and return what came out.
+
+    Args:
+      name: of the suite.
+      every: every n-th test of each file is run.
+      source: a folder with the library's source; where it is None, that of the installed release
+        is fetched.
+    """
     suite = _BY_NAME[name]
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", suite.distribution, *suite.needs], check=True)
+    subprocess.run([*_PIP, "install", suite.distribution, *suite.needs], check=True)
     version = metadata.version(suite.distribution)
     with tempfile.TemporaryDirectory() as folder:
-        source = ["--no-deps", "--no-binary", suite.distribution, "--dest", folder]
-        subprocess.run([*pip, "download", *source, f"{suite.distribution}=={version}"], check=True)
-        (archive,) = Path(folder).glob("*.tar.gz")
-        with tarfile.open(archive) as files:
-            files.extractall(folder, filter="data")
-        (tree,) = [path for path in Path(folder).iterdir() if path.is_dir()]
+        tree = Path(folder) / "source"
+        if source is not None:
+            shutil.copytree(source, tree)
+        elif suite.repository:
+            _clone(suite.repository, version, tree)
+        else:
+            _unpack(suite.distribution, version, tree)
+        absent = [path for path in suite.tests if not (tree / path).exists()]
+        if absent:
+            raise FileNotFoundError(f"the source of {name} {version} has no {', '.join(absent)}")
         own = _run(suite, tree, every, "-p", "xstack.as_jax")
         jax = _run(suite, tree, every)
     return _compared(name, version, every, jax, own)
+
+
+def _unpack(distribution: str, version: str, tree: Path) -> None:
+    """Fetch and unpack a source distribution."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--no-deps", "--no-binary", distribution, "--dest", folder]
+        subprocess.run([*_PIP, "download", *options, f"{distribution}=={version}"], check=True)
+        (archive,) = Path(folder).glob("*.tar.gz")
+        with tarfile.open(archive) as files:
+            files.extractall(folder, filter="data")
+        (unpacked,) = [path for path in Path(folder).iterdir() if path.is_dir()]
+        shutil.move(unpacked, tree)
+
+
+def _clone(repository: str, version: str, tree: Path) -> None:
+    """Clone a repository at the tag of a release."""
+    options = ["--quiet", "--depth=1", f"--branch=v{version}"]
+    ended = subprocess.run(["git", "clone", *options, repository, str(tree)], check=False)
+    if ended.returncode:
+        raise RuntimeError(
+            f"v{version} of {repository} cannot be cloned; "
+            "get it in another way and run this with --source FOLDER"
+        )
 
 
 @dataclass(frozen=True)
@@ -238,8 +296,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 def run_array_libraries() -> int:
     """Install the libraries that accept arrays, and run all calls of them."""
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", *_ACCEPT_ARRAYS], check=True)
+    subprocess.run([*_PIP, "install", *_ACCEPT_ARRAYS], check=True)
     net = str(ROOT / "tests" / "nets" / "test_array_libraries.py")
     command = [sys.executable, "-m", "pytest", "-q", "-m", "fuzz", net]
     full = os.environ | {"FUZZ_PROGRAMS": "1"}
@@ -252,14 +309,23 @@ def main() -> int:
     names = [[], *_BY_NAME, _ARRAYS]
     parser.add_argument("names", nargs="*", choices=names, metavar="NAME", default=[])
     parser.add_argument("--every", type=int, default=1, help="run every n-th test of each file")
+    parser.add_argument(
+        "--source", type=Path, metavar="FOLDER",
+        help="the library's source with its tests, a checkout of the installed release",
+    )  # fmt: skip
     arguments = parser.parse_args()
+    if arguments.source is not None:
+        if len(arguments.names) != 1 or arguments.names[0] == _ARRAYS:
+            parser.error("--source goes with the name of one library")
+        if not arguments.source.is_dir():
+            parser.error(f"--source: {arguments.source} is not a folder")
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     status = 0
     for name in arguments.names:
         if name == _ARRAYS:
             status = run_array_libraries()
             continue
-        result = run_suite(name, arguments.every)
+        result = run_suite(name, arguments.every, arguments.source)
         found = sorted([f for f in found if f["name"] != name] + [result], key=lambda f: f["name"])
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     chosen = [f for f in found if f["name"] in arguments.names] if arguments.names else found
