@@ -204,6 +204,28 @@ def test_what_arrays_cannot_do_is_numpys_from_the_elements():
     assert type(special.gammaln(x)) is np.ndarray
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, xstack.jit, xstack.vmap, xstack.grad])
+def test_numpy_says_dtypes_of_values_without_elements(transform):
+    found = []
+
+    def read(x):
+        found.extend([
+            np.result_type(x), np.result_type(x, np.float64), np.result_type(x, 2.0),
+            np.can_cast(x, "float64"), np.can_cast(x, "float16"), np.iscomplexobj(x),
+            np.isrealobj(x),
+        ])  # fmt: skip
+        return x.sum()
+
+    transform(read)(xnp.asarray(VALUES if transform is not xstack.vmap else [VALUES]))
+    assert found == ["float32", "float64", "float32", True, False, False, True]
+
+
+@pytest.mark.parametrize("f", [np.result_type, np.iscomplexobj])
+def test_keys_have_no_dtype_of_numpys(f):
+    with pytest.raises(TypeError, match="keys are no numbers"):
+        f(xstack.random.key(0))
+
+
 @pytest.mark.parametrize(
     "f",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ import xstack
 import xstack.numpy as xnp
 from xprim import config
 from xprim.errors import TypePromotionError
+from xprim.source import is_hidden
 
 X, ROW = xnp.ones((2, 3)), xnp.ones(3)
 WHOLE = xnp.arange(3)
@@ -130,3 +132,23 @@ def test_a_nan_that_is_not_chosen_is_no_fault(call):
 def test_a_nan_that_is_passed_or_chosen_is_a_fault(call):
     with config.debug_nans(True), pytest.raises(FloatingPointError, match="a NaN was computed"):
         call()
+
+
+HIDDEN = """
+import xstack, xstack.numpy as xnp
+xstack.extend.source_info_util.register_exclusion(__file__)
+table = xnp.arange(3)
+def scale(x):
+    return x * table
+"""
+
+
+def test_libraries_that_hide_their_frames_are_callers_too(strict, tmp_path, monkeypatch):
+    (tmp_path / "a_hidden_library.py").write_text(HIDDEN)
+    monkeypatch.syspath_prepend(tmp_path)
+    library = importlib.import_module("a_hidden_library")
+    assert is_hidden(library.__file__)
+    assert library.scale(WHOLE).dtype == WHOLE.dtype
+    for _ in range(2):
+        with pytest.raises(TypePromotionError, match="no dtype in common"):
+            library.scale(ROW)

@@ -70,6 +70,17 @@ def test_names_of_private_modules_are_there(module, names):
     assert [name for name in names.split() if not hasattr(found, name)] == []
 
 
+@pytest.mark.parametrize("module", ["xstack.dtypes", "xstack._src.dtypes"])
+def test_bfloat16_is_the_type_of_scalars(module):
+    bfloat16 = importlib.import_module(module).bfloat16
+    one = bfloat16(1.5)
+    assert isinstance(one, bfloat16) and not isinstance(1.5, bfloat16) and one == 1.5
+    found = xstack.numpy.asarray(one)
+    assert found.dtype == bfloat16 and xstack.numpy.ones(2, bfloat16).dtype == found.dtype
+    assert xstack.dtypes.finfo(bfloat16).bits == 16
+    assert xstack.dtypes.result_type(bfloat16, "float32") == "float32"
+
+
 @pytest.mark.parametrize(("argnums", "argnames", "expected"), [
     (None, None, ((), ())), (0, None, ((0,), ("x",))), (-1, None, ((-1,), ())),
     ((0, 1), None, ((0, 1), ("x", "y"))), (None, ("y", "k"), ((1,), ("y", "k"))),

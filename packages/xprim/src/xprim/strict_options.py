@@ -166,9 +166,15 @@ def _called_frame() -> FrameType:
     frame = sys._getframe(2)
     while True:
         outer = frame.f_back
-        if outer is None or not is_hidden(outer.f_code.co_filename) or outer.f_code in _callers:
+        if outer is None or not _is_of_family(outer) or outer.f_code in _callers:
             return frame
         frame = outer
+
+
+def _is_of_family(frame: FrameType) -> bool:
+    """Whether a frame is of the packages here: other libraries hide theirs, too, and call."""
+    name: str = frame.f_globals.get("__name__", "")
+    return is_hidden(frame.f_code.co_filename) and name.partition(".")[0] in _PACKAGES
 
 
 def _arguments(frame: FrameType) -> list[Any]:

@@ -10,3 +10,6 @@ with namespace(globals(), at_once=True):
     )  # fmt: skip
     from xprim.errors import TypePromotionError as TypePromotionError
     from xprim.promotion import result_type as result_type
+
+# The type of the scalars, as in JAX: programs make scalars of it, and ask whether a value is one.
+globals().update(bfloat16=bfloat16.type)

@@ -658,10 +658,8 @@ _MAKE_ARRAYS = frozenset({
 })  # fmt: skip
 _CALL_A_FUNCTION = frozenset({"apply_along_axis", "apply_over_axes", "piecewise"})
 _CHANGE_THE_FIRST = frozenset({"put", "place", "fill_diagonal", "put_along_axis"})
-_ABOUT_NUMPY = frozenset({
-    "result_type", "can_cast", "array_repr", "array_str", "save", "savez", "iscomplexobj",
-    "isrealobj",
-})  # fmt: skip
+_ABOUT_DTYPES = frozenset({"result_type", "can_cast", "iscomplexobj", "isrealobj"})
+_ABOUT_NUMPY = _ABOUT_DTYPES | {"array_repr", "array_str", "save", "savez"}
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -681,6 +679,8 @@ def array_function(
     """Answer any other function of NumPy that asks."""
     if not all(issubclass(t, Array | np.ndarray) for t in types):
         return NotImplemented
+    if function.__name__ in _ABOUT_DTYPES:
+        return function(*map(_without_elements, args), **kwargs)
     ours = _function_named(function.__module__, function.__name__)
     changes_numpy = function.__name__ in _CHANGE_THE_FIRST and isinstance(args[0], np.ndarray)
     if ours is None or changes_numpy or not _takes(ours, kwargs):
@@ -770,6 +770,14 @@ def _elements(value: Any) -> Any:
     if type(value) is dict:
         return {key: _elements(x) for key, x in value.items()}
     return value
+
+
+def _without_elements(value: Any) -> Any:
+    """Return an array of NumPy's of a value's dtype, which a traced value has, too."""
+    if not isinstance(value, Array):
+        return value
+    dtype = value.aval.dtype
+    return np.asarray(value) if dtypes.is_extended(dtype) else np.empty(0, dtype)
 
 
 def _are_known(types: Iterable[type]) -> bool:

@@ -152,7 +152,7 @@ compiler = _show("compiler")
 core = _show("core", "xstack.core", "xstack.extend.core")
 dispatch = _show("dispatch", wait_for_tokens=_wait_for_tokens)
 distributed = _show("distributed", global_state=_ProcessState())
-dtypes = _show("dtypes", "xprim.dtypes", "xstack.dtypes")
+dtypes = _show("dtypes", "xstack.dtypes", "xprim.dtypes")
 state = _show("state", types=_show("state.types", "xprim.refs"))
 traceback_util = _show(
     "traceback_util", api_boundary=_api_boundary, include_frame=_include_frame,
