@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from jaxlib.mlir.dialects import stablehlo as dialect
 
 import xad.sparse
 import xprim
@@ -142,7 +143,7 @@ def test_several_results():
     p.def_abstract_eval(lambda x, *, scales: [x for _ in scales])
     rule = mlir.lower_fun(lambda x, *, scales: [x * s for s in scales], multiple_results=True)
     mlir.register_lowering(p, rule)
-    assert [float(v) for v in p.bind(2.0, scales=(1, 3))] == [2, 6]
+    assert p.bind(2.0, scales=(1, 3)) == [2, 6]
     assert [float(v) for v in xstack.jit(lambda x: p.bind(x, scales=(1, 3)))(2.0)] == [2, 6]
 
 
@@ -158,14 +159,115 @@ def test_a_rule_that_is_missing_says_how_one_is_added(ask, kind):
         ask(p.bind)
 
 
-def test_a_lowering_of_objects_is_refused_when_it_is_needed():
-    p = Primitive("of_objects")
-    p.def_impl(lambda x: x)
-    p.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(p, lambda ctx, x: [x])
-    assert p.bind(1.0) == 1
-    with pytest.raises(TypeError, match="register_lowering: a rule that makes MLIR objects"):
+def lowered_by(rule, impl=lambda x: [x], count=1):
+    """Return a primitive of several results, `count` like its first operand, with that rule."""
+    p = Primitive("of_rule")
+    p.multiple_results = True
+    p.def_impl(impl)
+    p.def_abstract_eval(lambda x, *rest: [x] * count)
+    mlir.register_lowering(p, rule)
+    return p
+
+
+def _negate(ctx, x):
+    return dialect.negate(x)
+
+
+def _make_type(ctx, x):
+    return [x.type]
+
+
+def _make_number(ctx, x):
+    return [3.0]
+
+
+@pytest.mark.parametrize("rule", [_negate, _make_type, _make_number])
+def test_a_lowering_of_objects_is_refused_when_it_is_needed(rule):
+    p = lowered_by(rule)
+    assert p.bind(1.0) == [1]
+    text = rf"register_lowering: a rule that makes MLIR objects[^'']*the rule '{rule.__name__}'"
+    with pytest.raises(TypeError, match=text):
         xstack.jit(p.bind)(1.0)
+
+
+def _lower_with_a_fault(ctx, x):
+    def fault(x):
+        raise ValueError("of the function")
+
+    return mlir.lower_fun(fault)(ctx, x)
+
+
+def test_errors_of_functions_that_a_rule_lowers_are_raised_as_they_are():
+    with pytest.raises(ValueError, match="of the function"):
+        xstack.jit(lowered_by(_lower_with_a_fault).bind)(1.0)
+
+
+def test_a_rule_calls_rules_of_functions_in_contexts_of_its_own():
+    def rule(ctx, x, y):
+        assert ctx.module_context.platforms == ("cpu",) and len(ctx.avals_out) == 1
+        (total,) = mlir.lower_fun(lambda x, y: x + y, multiple_results=False)(ctx, x, y)
+        alone = ctx.replace(avals_in=ctx.avals_in[:1])
+        return mlir.lower_fun(lambda t: [xnp.exp(t)])(alone, total)
+
+    p = lowered_by(rule, lambda x, y: [xnp.exp(x + y)])
+    x, y = xnp.linspace(0.0, 1.0, 5), xnp.ones(5)
+    (found,) = xstack.jit(p.bind)(x, y)
+    np.testing.assert_allclose(found, np.exp(np.linspace(0, 1, 5) + 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("has_side_effect", [False, True])
+def test_a_rule_calls_python(has_side_effect):
+    calls, released = [], []
+
+    def halves_and_sines(x):
+        calls.append(type(x))
+        return x / 2, np.sin(x)
+
+    class Held:
+        def __del__(self):
+            released.append(1)
+
+    def rule(ctx, x):
+        ctx.module_context.add_keepalive(Held())
+        results, _, kept = mlir.emit_python_callback(
+            ctx, halves_and_sines, None, [x], ctx.avals_in, ctx.avals_out,
+            has_side_effect=has_side_effect, sharding=None,
+        )  # fmt: skip
+        ctx.module_context.add_keepalive(kept)
+        return results
+
+    p = lowered_by(rule, lambda x: [x / 2, xnp.sin(x)], count=2)
+    x = xnp.arange(4.0)
+
+    @xstack.jit
+    def run(x):
+        half, sine = p.bind(x + 1)
+        return half + sine
+
+    for count in (1, 2):
+        found = run(x)
+        np.testing.assert_allclose(
+            found, np.arange(1.0, 5.0) / 2 + np.sin(np.arange(1.0, 5.0)), rtol=1e-6
+        )
+        assert calls == [np.ndarray] * count and not released
+    doubled = xstack.jit(lambda x: sum(p.bind(x)) + sum(p.bind(2 * x)))(x)
+    np.testing.assert_allclose(
+        doubled, 1.5 * np.arange(4.0) + np.sin(np.arange(4.0)) + np.sin(2 * np.arange(4.0)),
+        rtol=1e-6, atol=1e-7,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [{"token": object()}, {"sharding": object()}])
+def test_a_call_of_python_in_a_rule_has_no_order_and_no_place(given):
+    def rule(ctx, x):
+        options = {"token": None, "sharding": None} | given
+        return mlir.emit_python_callback(
+            ctx, lambda x: (x,), options["token"], [x], ctx.avals_in, ctx.avals_out,
+            has_side_effect=False, sharding=options["sharding"],
+        )[0]  # fmt: skip
+
+    with pytest.raises(NotImplementedError, match=f"a {next(iter(given))} cannot be given"):
+        xstack.jit(lowered_by(rule).bind)(1.0)
 
 
 def test_tables_take_no_rules_for_primitives_of_the_family():

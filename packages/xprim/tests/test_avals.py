@@ -25,6 +25,8 @@ def test_interning_survives_pickle_and_updates():
     assert pickle.loads(pickle.dumps(a)) is a
     assert a.strong() is ShapedArray((4,), "bfloat16")
     assert a.strong().strong() is a.strong()
+    assert a.strip_weak_type() is a.update_weak_type(False) is a.strong()
+    assert a.strong().update_weak_type(True) is a
     assert a.update(shape=(5,)) is ShapedArray((5,), "bfloat16", True)
     assert a.update(dtype=np.dtype("f4"), weak_type=False) is ShapedArray((4,), "float32")
 

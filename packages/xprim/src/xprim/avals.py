@@ -343,6 +343,16 @@ class ShapedArray:
             return self
         return shaped_array(self.shape, self.dtype, False, self.type_sharding)
 
+    strip_weak_type = strong
+
+    def update_weak_type(self, weak_type: bool) -> ShapedArray:
+        """Return the same abstract value with the weak-type mark, or without.
+
+        Args:
+          weak_type: whether it has the mark.
+        """
+        return shaped_array(self.shape, self.dtype, bool(weak_type), self.type_sharding)
+
     # The methods of a `HiType`, for types that are made of others.
 
     def lo_ty(self) -> list[ShapedArray]:

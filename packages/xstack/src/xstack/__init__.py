@@ -45,7 +45,7 @@ threefry_partitionable, transfer_guard, transfer_guard_host_to_device,
 transfer_guard_device_to_host, transfer_guard_device_to_device.
 
 For libraries: modules core, extend, interpreters, api_util,
-custom_batching, custom_derivatives, ad_checkpoint, as_jax,
+custom_batching, custom_derivatives, ad_checkpoint, as_jax, lib,
 example_libraries, experimental.
 
 `help(xstack.grad)` says what a name does; `python -m xstack doctor` what
@@ -147,9 +147,9 @@ with namespace(globals(), overview=True):
         errors as errors, example_libraries as example_libraries, experimental as experimental,
         export as export, extend as extend, ffi as ffi, flatten_util as flatten_util,
         image as image, implicit as implicit, interpreters as interpreters, lax as lax,
-        memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
-        profiler as profiler, random as random, ref as ref, scipy as scipy, sharding as sharding,
-        stages as stages, test_util as test_util, testing as testing, tree as tree,
-        tree_util as tree_util, typing as typing, version as version,
+        lib as lib, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy,
+        ops as ops, profiler as profiler, random as random, ref as ref, scipy as scipy,
+        sharding as sharding, stages as stages, test_util as test_util, testing as testing,
+        tree as tree, tree_util as tree_util, typing as typing, version as version,
     )  # fmt: skip
     from xstack.doctor import print_environment_info as print_environment_info

@@ -139,7 +139,8 @@ _INSTEAD = {
     "extend.sharding": "shardings say their `_to_xla_hlo_sharding`",
     "extend.xla": "jax.jit(f).lower(*args).compiler_ir()",
     "interpreters.pxla": "jax.sharding and jax.shard_map",
-    "lib": "jax.extend.backend, or jaxlib itself; JAX's own newer versions are without it, too",
+    "lib.xla_bridge": "jax.extend.backend; JAX's own newer versions are without it, too",
+    "lib.xla_client": "jaxlib.xla_client; JAX's own newer versions are without it, too",
 }  # fmt: skip
 
 

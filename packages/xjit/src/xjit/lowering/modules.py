@@ -408,7 +408,8 @@ def warn_of_useless_donations(
     ]
     warnings.warn(
         message(
-            name, f"no result can take the memory of what was donated: {', '.join(shown)}.",
+            name, "Some donated buffers were not usable: no result can take the memory of what was "
+            f"donated: {', '.join(shown)}.",
             expected="a result of the same shape and dtype for each donated array",
             hint="leave it out of donate_argnums; it stays readable",
         ),

@@ -5,7 +5,7 @@ of `xprim.rules`. Libraries that were written for JAX make an empty primitive an
 others own. `Primitive` here is of the first kind, with rules that read those tables when they are
 requested, and put what they find into the forms of the registry:
 
-    a result alone, or a list when there are several     always a tuple
+    a result alone, or a list when there are several     always a tuple, but from `bind`
     `None` where an operand is not mapped                `not_mapped`
     `UndefinedPrimal(aval)`                              `Linear(aval)`, the same class
 
@@ -17,7 +17,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import xprim
@@ -26,7 +25,7 @@ from xprim.errors import MissingRuleError, described, place_of
 from xprim.tracebacks import boundary
 from xtree.errors import message
 
-__all__ = ["Primitive", "RuleTable"]
+__all__ = ["LoweringRuleContext", "Primitive", "RuleTable"]
 
 __dir__ = __all__.copy
 
@@ -86,6 +85,58 @@ lowerings = RuleTable("stablehlo")  # of every platform
 platform_lowerings: dict[str, RuleTable] = {}
 
 
+class LoweringRuleContext:
+    """What a lowering rule knows of the equation that it writes, and of the program.
+
+    Attributes:
+      builder: writes the text of the program.
+      primitive: of the equation.
+      avals_in: abstract values of the operands.
+      avals_out: abstract values of the results.
+      platforms: for which the program is compiled.
+
+    Example:
+      >>> LoweringRuleContext(None, None, (), (), ("cpu",)).replace(avals_in=(1,)).avals_in
+      (1,)
+    """
+
+    __slots__ = ("avals_in", "avals_out", "builder", "platforms", "primitive")
+
+    def __init__(
+        self, builder: Any, primitive: Any, avals_in: Sequence[Any], avals_out: Sequence[Any],
+        platforms: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.builder = builder
+        self.primitive = primitive
+        self.avals_in = avals_in
+        self.avals_out = avals_out
+        self.platforms = platforms
+
+    def replace(self, **changes: Any) -> LoweringRuleContext:
+        """Return a context with other attributes, for a function that a rule calls.
+
+        Args:
+          **changes: attributes by name.
+        """
+        fields = ("builder", "primitive", "avals_in", "avals_out", "platforms")
+        kept = {name: getattr(self, name) for name in fields}
+        return LoweringRuleContext(**(kept | changes))
+
+    @property
+    def module_context(self) -> LoweringRuleContext:
+        """What a rule knows of the program: this object, which has `platforms`."""
+        return self
+
+    def add_keepalive(self, kept: Any) -> None:
+        """Have an object live as long as the primitive does.
+
+        Args:
+          kept: an object, or None.
+        """
+        if kept is not None:
+            self.primitive.kept.append(kept)
+
+
 class Primitive(xprim.Primitive):
     """An operation whose rules are set one by one.
 
@@ -103,7 +154,7 @@ class Primitive(xprim.Primitive):
         after the primitive is made.
 
     Returns:
-      From `bind`: one array, or a tuple of them when `multiple_results` is set.
+      From `bind`: one array, or a list of them when `multiple_results` is set.
 
     Raises:
       TypeError: when the name is not a string.
@@ -137,6 +188,7 @@ class Primitive(xprim.Primitive):
     def __init__(self, name: str) -> None:
         self.impl: Rule | None = None
         self.abstract_eval: Rule | None = None
+        self.kept: list[Any] = []  # what lowering rules keep alive
         self.registered_as = _free_name(name)
         super().__init__(
             self.registered_as, call_like=True, shape=self._shape, numpy=self._numpy,
@@ -168,7 +220,7 @@ class Primitive(xprim.Primitive):
     def bind(self, *operands: Any, **params: Any) -> Any:
         """Apply the primitive to what can be made Arrays, under the current trace."""
         results = super().bind(*map(as_array, operands), **params)
-        return results if self.multiple_results else results[0]
+        return list(results) if self.multiple_results else results[0]
 
     def infer(self, avals: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Return the abstract values of the results, which no memo keeps."""
@@ -203,10 +255,7 @@ class Primitive(xprim.Primitive):
         table = platform_lowerings.get(b.platform, lowerings)
         how = f"mlir.register_lowering({self}_p, mlir.lower_fun(f)) adds one"
         rule = table.get(self) or lowerings.of(self, how)
-        context = SimpleNamespace(
-            builder=b, primitive=self, avals_in=avals_in, avals_out=avals_out,
-            platforms=(b.platform,),
-        )  # fmt: skip
+        context = LoweringRuleContext(b, self, avals_in, avals_out, (b.platform,))
         return list(rule(context, *operands, **params))
 
     def _jvp(
