@@ -1301,7 +1301,7 @@ def _linearize_within(
     stored = sum(map(bytes_of, split.primal.out_avals[split.num_results :]))
     if budget.measured or stored > budget.nbytes:
         program = jaxpr.derived(
-            _memory_budget.planned, tuple(mask), budget.nbytes, _values_read,
+            _memory_budget.plan_checkpoints, tuple(mask), budget.nbytes, _values_read,
             _CALL_THAT_KEEPS[bool(prevent_cse)], budget.measured,
         )  # fmt: skip
         split, refs = derive_with_refs(handle.linearize_jaxpr, program, mask)
