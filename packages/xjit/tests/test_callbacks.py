@@ -1,5 +1,6 @@
 """Python called from compiled programs: values, types, order, errors, threads."""
 
+import contextlib
 import logging
 import pickle
 import re
@@ -155,6 +156,39 @@ def test_python_numbers_and_wider_results_are_brought_to_the_declared_dtype(how)
     declared = (ShapeDtypeStruct((), np.float32), ShapeDtypeStruct((2,), np.float32))
     one, two = how(lambda x: pure_callback(lambda v: (3, np.ones(2)), declared, x))(1.0)
     assert float(one) == 3.0 and two.dtype == np.float32
+
+
+@contextlib.contextmanager
+def runtime_errors():
+    config.update("callback_errors", "runtime")
+    try:
+        yield
+    finally:
+        config.update("callback_errors", "own")
+
+
+@both
+@pytest.mark.parametrize("call", [pure_callback, io_callback])
+def test_an_option_makes_errors_of_functions_those_of_the_program(how, call):
+    def fail(v):
+        raise KeyError("egads")
+
+    f = how(lambda x: call(fail, like(x), x))
+    with runtime_errors(), pytest.raises(JaxRuntimeError) as e:
+        f(np.float32([1, 2]))
+    assert f"{call.__name__}: a Python function" in str(e.value)
+    assert "KeyError: 'egads'" in str(e.value) and "fail at test_callbacks.py:" in str(e.value)
+    assert type(e.value.__cause__) is KeyError
+    with pytest.raises(KeyError, match="egads"):
+        f(np.float32([1, 2]))
+
+
+@both
+def test_errors_of_programs_stay_what_they_are(how):
+    f = how(lambda x: pure_callback(lambda v: None, like(x), x))
+    with runtime_errors(), pytest.raises(TypeError, match="another structure") as e:
+        f(np.float32([1, 2]))
+    assert isinstance(e.value, JaxRuntimeError)
 
 
 class OwnError(Exception):

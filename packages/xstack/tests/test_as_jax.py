@@ -165,6 +165,24 @@ def test_options_have_the_defaults_of_jax_from_import_to_uninstall(variable, the
     assert result.stdout == expected, result.stderr
 
 
+FAILING = """
+import jax
+def fail(x):
+    raise KeyError("egads")
+call = lambda x: jax.pure_callback(fail, x, x)
+for f in (call, jax.jit(call)):
+    try:
+        f(jax.numpy.ones(2))
+    except jax.errors.JaxRuntimeError as error:
+        print("KeyError: 'egads'" in str(error), type(error.__cause__).__name__)
+"""
+
+
+def test_errors_of_callbacks_are_what_libraries_for_jax_catch():
+    result = output("-c", FAILING, XSTACK_AS_JAX="1")
+    assert result.stdout == "True KeyError\n" * 2, result.stderr
+
+
 def test_pytest_installs_it_before_the_conftest_files(tmp_path):
     (tmp_path / "conftest.py").write_text("import jax; assert jax.numpy.__name__ == 'xstack.numpy'")
     (tmp_path / "test_it.py").write_text("from conftest import jax\ndef test(): jax.numpy.ones(2)")

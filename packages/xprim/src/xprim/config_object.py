@@ -24,6 +24,7 @@ __dir__ = __all__.copy
 # An option that is read before its module is imported exists nevertheless.
 DEFINED_BY = {
     "callback_deadlock_seconds": "xjit.callbacks.primitive",
+    "callback_errors": "xjit.callbacks.functions",
     "check_captured_values": "xjit.cache.functions",
     "dump_ir_modes": "xjit.lowering.compile",
     "dump_ir_to": "xjit.lowering.compile",

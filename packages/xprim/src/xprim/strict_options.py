@@ -145,10 +145,18 @@ def are_passed_by_caller(operands: Sequence[Operand]) -> bool:
     if frame.f_globals["__name__"] == "xprim.promotion":  # the caller asks what operands would do
         return True
     found = list(_avals(_arguments(frame)))
-    if all(any(_is_as(aval, operand) for aval in found) for operand in operands):
+    made = [x for x in operands if not any(_is_as(aval, x) for aval in found)]
+    if not made or _differ_besides(operands, made):
         return True
     _count.passed += 1
     return False
+
+
+def _differ_besides(operands: Sequence[Operand], numbers: Sequence[Operand]) -> bool:
+    """Whether operands have different dtypes besides Python numbers, such as a default of ours."""
+    if any(kind is None or not kind[1] for kind, _ in numbers):
+        return False
+    return len({kind[0] for kind, _ in operands if kind is not None and not kind[1]}) > 1
 
 
 def arguments_of_caller() -> list[Any]:
@@ -214,7 +222,7 @@ def _aval_of(value: Any) -> Iterator[Operand]:
         yield (dtypes.python_scalar_dtype(type(value)), True), ()
     elif isinstance(value, type | str | np.dtype | bool) or hasattr(value, "dtype"):
         weak = isinstance(value, type) and value in _WEAK
-        with contextlib.suppress(TypeError):  # a string that names no dtype
+        with contextlib.suppress(TypeError, ValueError):  # a string that names no dtype
             yield (dtypes.dtype(value), weak), getattr(value, "shape", ())
     elif hasattr(value, "__jax_array__"):
         yield from _aval_of(value.__jax_array__())

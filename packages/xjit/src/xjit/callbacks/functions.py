@@ -10,7 +10,7 @@ import numpy as np
 import xtree
 from xjit.callbacks.primitive import IO, ORDERED_IO, VMAP_METHODS, callback_p, effects_barrier
 from xjit.sharding.shardings import SingleDeviceSharding
-from xprim import ConcreteArray, Effect, ShapedArray, dtypes, shaped_array, source
+from xprim import ConcreteArray, Effect, ShapedArray, config, dtypes, shaped_array, source
 from xprim.errors import XStackRuntimeError, XStackTypeError, described, message
 from xprim.extended import unwrap, wrap
 from xprim.requirements import require, require_choice
@@ -212,6 +212,24 @@ class _CallbackResultError(XStackTypeError, XStackRuntimeError):
     """A function of Python returned something else than the program was told to expect."""
 
 
+class _ErrorsOption(config.ProcessOption[str]):
+    """What errors of Python functions become."""
+
+    __slots__ = ()
+    reason = "programs call their functions on threads of the runtime."
+
+
+callback_errors = config.define(
+    _ErrorsOption(
+        "callback_errors",
+        "own",
+        "What a program raises whose Python function has raised: that error itself ('own'), or a "
+        "JaxRuntimeError with its text and it as the cause ('runtime').",
+        choices=("own", "runtime"),
+    )
+)
+
+
 class UserFunction:
     """A function of the user's, on ndarrays, with what is known of it.
 
@@ -248,7 +266,12 @@ class UserFunction:
             note = f"{self._operation}: raised by {self}"
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
-            raise
+            if callback_errors.value == "own" or isinstance(error, XStackRuntimeError):
+                raise
+            raise XStackRuntimeError(message(
+                self._operation, "a Python function that the program calls has raised.",
+                got=f"{type(error).__name__}: {error}", where=repr(self),
+            )) from error  # fmt: skip
 
     def _check_results(
         self, results: Any, avals: Sequence[ShapedArray]

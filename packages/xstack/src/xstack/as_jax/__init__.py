@@ -21,6 +21,7 @@ that libraries import and seldom use (Pallas) can be imported; to use one is tha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib.machinery import ModuleSpec
@@ -55,8 +56,8 @@ def install() -> None:
 
     Programs written for JAX expect what its options are by default: `import jax` sets
     `explicit_x64_dtypes` to "warn", `index_checks`, `discrete_derivatives` and `retraces` to
-    "allow" and `debug_key_reuse` to False, and the environment variables `JAX_...` count as
-    `XSTACK_...` where these are not set.
+    "allow", `callback_errors` to "runtime" and `debug_key_reuse` to False, and the environment
+    variables `JAX_...` count as `XSTACK_...` where these are not set.
 
     Raises:
       ImportError: when JAX itself was imported before.
@@ -117,7 +118,7 @@ def pytest_addoption(parser: object) -> None:
 # index beyond the last one rely on the second.
 _VALUES_IN_JAX: dict[str, Any] = {
     "explicit_x64_dtypes": "warn", "index_checks": "allow", "debug_key_reuse": False,
-    "discrete_derivatives": "allow", "retraces": "allow",
+    "discrete_derivatives": "allow", "retraces": "allow", "callback_errors": "runtime",
 }  # fmt: skip
 # What those options were before `import jax`, for `uninstall`.
 _values_before: dict[str, Any] = {}
@@ -202,8 +203,9 @@ class _Finder(Loader):
         if spec.name == "jax":
             for option, value in _VALUES_IN_JAX.items():
                 if f"XSTACK_{option.upper()}" not in os.environ:
-                    _values_before[option] = _config.read(option)
-                    _config.update(option, value)
+                    with contextlib.suppress(AttributeError):  # of an older package
+                        _values_before[option] = _config.read(option)
+                        _config.update(option, value)
             _single_results.install()
             return _NamedJax(xstack)
         if spec.name.startswith("xstack."):
