@@ -244,7 +244,8 @@ def lowered_by_objects(j: Any, n: Any) -> Any:
     core, mlir = [importlib.import_module(f"{j.__name__}.{name}") for name in names]
     same_p = core.Primitive("same")
     same_p.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(same_p, lambda context, x: [x])
+    negate = importlib.import_module("jaxlib.mlir.dialects.stablehlo").negate
+    mlir.register_lowering(same_p, lambda context, x: [negate(negate(x))])
     return float(j.jit(same_p.bind)(1.0))
 
 
