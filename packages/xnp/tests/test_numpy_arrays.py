@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import xnp
-from xprim import Array, config, errors, make_jaxpr
+from xprim import Array, Tracer, config, errors, make_jaxpr
 
 
 def test_numpy_input_takes_32_bits_unless_a_dtype_is_asked_for() -> None:
@@ -71,6 +71,24 @@ def test_the_jaxpr_of_operators_has_literals() -> None:
     assert "integer_pow[y=2] a" in str(make_jaxpr(lambda v: v**2)(x))
     assert "mul a 2.0:f32[]" in str(make_jaxpr(lambda v: v * 2.0)(x))
     assert len(make_jaxpr(lambda v: v[1:] + 1)(x).eqns) == 2
+
+
+@pytest.mark.parametrize("number", [True, 3, 2.5])
+@pytest.mark.parametrize("value", [4, 1.5, 2j, np.float32(1.5)])
+def test_numbers_beside_a_traced_number_of_another_kind_are_literals(
+    number: Any, value: Any
+) -> None:
+    programs = []
+
+    def outer(x: Any) -> Any:
+        programs.append(make_jaxpr(lambda: (number * x, x + number))())
+        return number * x
+
+    found = make_jaxpr(outer)(value)
+    (inner,) = programs
+    assert len(inner.consts) == 1 and isinstance(inner.consts[0], Tracer), inner
+    product = xnp.array(number) * xnp.array(value)
+    assert found.out_avals == (product.aval,)
 
 
 def test_methods_work_on_traced_values() -> None:

@@ -155,9 +155,7 @@ def _common(operation: str, metas: list[Any], operands: list[Any]) -> Any:
 
 
 def _scalar(value: Any, dtype: Any, weak: bool) -> Array:
-    if weak:
-        return convert_to(scalar_array(value), dtype, True)
-    return scalar_array(value, dtype)
+    return scalar_array(value, dtype, weak)
 
 
 def inexact(operation: str, *operands: Any) -> list[Array]:
