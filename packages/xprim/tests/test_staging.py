@@ -81,6 +81,9 @@ def test_make_jaxpr_in_a_traced_function_counts_scalar_arrays_among_the_constant
 
     make_jaxpr(program)(np.int32(1))
     assert constants_of(held) == []
+    with config.scalar_constants(True):
+        assert constants_of(held) == [held.aval]
+        assert constants_of(3) == []
 
 
 def test_make_jaxpr_takes_static_arguments_and_returns_shapes():

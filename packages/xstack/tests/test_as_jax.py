@@ -183,6 +183,27 @@ def test_errors_of_callbacks_are_what_libraries_for_jax_catch():
     assert result.stdout == "True KeyError\n" * 2, result.stderr
 
 
+SCALARS_OF_A_LINEAR_MAP = """
+import jax
+import jax.numpy as jnp
+
+def constants(factor, step):
+    _, pushforward = jax.linearize(lambda y: y - factor * (y * step), jnp.ones(2))
+    return [c.shape for c in jax.make_jaxpr(pushforward)(jnp.ones(2)).consts]
+
+numbers = jnp.array(0.5), jnp.array(3.0) - jnp.array(1.0)
+outside, inside = constants(*numbers), []
+jax.make_jaxpr(lambda *given: inside.extend(constants(*given)) or given)(*numbers)
+print(outside == inside, outside.count(()))
+"""
+
+
+def test_programs_have_the_same_scalar_constants_inside_and_outside_of_traced_functions():
+    # A loop whose state holds such a program has it made outside first, then in its body.
+    result = output("-c", SCALARS_OF_A_LINEAR_MAP, XSTACK_AS_JAX="1")
+    assert result.stdout == "True 2\n", result.stderr
+
+
 def test_pytest_installs_it_before_the_conftest_files(tmp_path):
     (tmp_path / "conftest.py").write_text("import jax; assert jax.numpy.__name__ == 'xstack.numpy'")
     (tmp_path / "test_it.py").write_text("from conftest import jax\ndef test(): jax.numpy.ones(2)")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct, size_of, type_of_by_class
-from xprim.config import state
+from xprim.config import state, values
 from xprim.eager import EAGER, FoldingTrace
 from xprim.errors import LazyNames, argument_names, message
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -70,7 +70,8 @@ def make_jaxpr(
     Returns:
       A function of the same arguments that returns a `ClosedJaxpr`. A scalar array that `fun`
       closes over is a literal in it; where `make_jaxpr` is called in a traced function, it is a
-      constant as other arrays are, since the next call may find a traced one in its place.
+      constant as other arrays are, since the next call may find a traced one in its place. The
+      option `scalar_constants` has it be one everywhere.
 
     Example:
       >>> from xprim import make_jaxpr
@@ -87,7 +88,7 @@ def make_jaxpr(
         with extended_axes(dict(axis_env or ())):
             closed, out_tree = stage(
                 fun, args, kwargs, static, operation="make_jaxpr", takes_refs=True,
-                keeps_scalars=state.trace is not EAGER,
+                keeps_scalars=state.trace is not EAGER or values.scalar_constants,
             )  # fmt: skip
         if return_shape:
             return closed, xtree.unflatten(out_tree, _shapes_of_results(closed, out_tree))

@@ -36,7 +36,7 @@ __all__ = [
     "debug_key_reuse", "check_tracer_leaks", "enable_checks", "log_compiles",
     "explain_cache_misses", "traceback_filtering", "transfer_guard",
     "transfer_guard_host_to_device", "transfer_guard_device_to_host",
-    "transfer_guard_device_to_device", "index_checks", "discrete_derivatives",
+    "transfer_guard_device_to_device", "index_checks", "discrete_derivatives", "scalar_constants",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -599,6 +599,7 @@ class _Values(threading.local):
     explicit_x64_dtypes: str
     numpy_dtype_promotion: str
     numpy_rank_promotion: str
+    scalar_constants: bool
     threefry_partitionable: bool
     traceback_filtering: str
     transfer_guard: str
@@ -715,6 +716,11 @@ discrete_derivatives = _choice(
     "What a derivative by a parameter of a sampler of integers is, which is zero: a warning, once "
     "for each line, an error, or nothing.",
 )  # fmt: skip
+scalar_constants = _flag(
+    "scalar_constants",
+    "Whether scalar arrays that a function closes over are constants of what `make_jaxpr` returns "
+    "everywhere, and not literals outside of traced functions.",
+)
 check_tracer_leaks = _flag(
     "check_tracer_leaks",
     "Whether a traced value that outlives its transformation is reported as that ends.",

@@ -34,6 +34,7 @@ from xprim import (
     state,
 )
 from xprim.avals import size_of
+from xprim.config import values
 from xprim.eager import EAGER
 from xprim.errors import ArgumentError, ShapeError, message
 from xprim.memory import refuse_masked
@@ -194,7 +195,7 @@ def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
         if dtype is not None and (type(value) is float or type(value) is complex):
             _check_kept(np.asarray(value), dtype)
         found = scalar_array(value, dtype)
-        if state.trace is EAGER:
+        if state.trace is EAGER and not values.scalar_constants:
             return found
         return ConcreteArray(found.to_host(), found.aval)  # a constant of programs, no literal
     if isinstance(value, np.ndarray | np.generic):
