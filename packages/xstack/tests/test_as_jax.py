@@ -332,6 +332,20 @@ close(run(x)[0], several(x))
 close(jax.grad(lambda x: run(x)[0])(x), jax.grad(several)(x))
 assert program.eqns[0].primitive is lax.sin_p and lax.top_k_p.multiple_results
 
+@jax.custom_jvp
+def cubed(x):
+    return x ** 3
+
+cubed.defjvp(lambda primals, tangents: (cubed(*primals), 30.0 * tangents[0]))
+(eqn,) = jax.make_jaxpr(cubed)(2.0).eqns
+params = eqn.primitive.get_bind_params(eqn.params)
+function, rule = params["subfuns"]
+close(function.call_wrapped(2.0)[0], 8.0)
+close(jnp.stack(rule.call_wrapped(2.0, 1.0)), jnp.array([8.0, 30.0]))
+bound = lambda x: eqn.primitive.bind(x, **params)[0]
+close(jax.jit(bound)(2.0), 8.0)
+close(jax.jit(jax.grad(bound))(2.0), 30.0)
+
 close(jax.vmap(lax.mul_p.bind)(x, x), x * x)
 close(jax.make_jaxpr(lax.div_p.bind)(1.0, 2.0).eqns[0].primitive.bind(1.0, 2.0), 0.5)
 trace = jax._src.core.find_top_trace(())
