@@ -425,3 +425,31 @@ def test_equations_say_their_scope_and_line_as_in_jax():
     (equation,) = xstack.make_jaxpr(scoped)(1.0).eqns
     assert equation.source_info.name_stack == "outer"
     assert equation.source_info.traceback is equation.source is not None
+
+
+def test_gradient_of_a_batch_whose_rule_maps_the_derivative_rule():
+    """Equinox maps the rules of a primitive: the tangent of an integer result is a `Zero`."""
+    scale = Primitive("scale_and_count")
+    scale.multiple_results = True
+    scale.def_impl(lambda x: (3 * x, xnp.sign(x).astype("int32")))
+    scale.def_abstract_eval(lambda x: (x, ShapedArray(x.shape, "int32")))
+    many = Primitive("many_scale_and_count")
+    many.multiple_results = True
+    many.def_impl(scale.impl)
+    many.def_abstract_eval(scale.abstract_eval)
+
+    no_tangent = ad.Zero(ShapedArray((), xstack.dtypes.float0))
+
+    def jvp(primals, tangents):
+        return scale.bind(*primals), (3 * ad.instantiate_zeros(*tangents), no_tangent)
+
+    ad.primitive_jvps[scale] = jvp
+    ad.primitive_jvps[many] = xstack.vmap(jvp)
+    batching.primitive_batchers[scale] = lambda xs, dims: (many.bind(*xs), (0, 0))
+
+    def loss(x):
+        scaled, counts = xstack.vmap(lambda x: scale.bind(x))(x)
+        return xnp.sum(scaled * counts)
+
+    found = xstack.grad(loss)(xnp.asarray([2.0, -1.0, 5.0]))
+    np.testing.assert_array_equal(found, [3.0, -3.0, 3.0])

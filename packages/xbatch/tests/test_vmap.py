@@ -9,7 +9,18 @@ import xnp
 import xtree
 from xbatch import vmap
 from xnp import lax
-from xprim import Array, as_array, axis_size, config, get_primitive, make_jaxpr, state
+from xprim import (
+    Array,
+    ShapedArray,
+    Zero,
+    as_array,
+    axis_size,
+    config,
+    dtypes,
+    get_primitive,
+    make_jaxpr,
+    state,
+)
 from xprim.errors import TracerBoolConversionError, UnexpectedTracerError
 
 RNG = np.random.default_rng(0)
@@ -493,3 +504,35 @@ def test_axes_by_name_that_fit_nothing_are_refused(in_axes, kind, text):
     with pytest.raises(kind) as e:
         vmap(named, in_axes=in_axes)(P, np.float32(1))
     assert text in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("out_axes", "shape"), [(0, (4, 3, 2)), (-1, (3, 2, 4)), (1, (3, 4, 2)), (None, (3, 2))]
+)
+def test_zero_tangent_of_an_example_becomes_that_of_the_batch(out_axes, shape):
+    """A derivative rule that is mapped may return a `Zero` beside arrays and Python numbers."""
+
+    def rule(x):
+        return {
+            "primals": (x, 1),
+            "tangents": (mul(x, 2.0), Zero(ShapedArray((3, 2), dtypes.float0))),
+        }
+
+    axes = {"primals": 0, "tangents": (0, out_axes)}
+    x = floats(4)
+    found = vmap(rule, out_axes=axes)(x)
+    dot, found_zero = found["tangents"]
+    equal(dot, 2 * x)
+    assert type(found_zero) is Zero
+    assert found_zero.aval == ShapedArray(shape, dtypes.float0)
+    assert found["primals"][1].shape == (4,)
+
+
+def test_zero_has_no_place_beyond_its_dimensions_nor_in_chunks():
+    def rule(x):
+        return x, Zero(ShapedArray((), "float32"))
+
+    with pytest.raises(ValueError, match="axis of the examples at 1"):
+        vmap(rule, out_axes=(0, 1))(floats(4))
+    with pytest.raises(TypeError, match="Zero is not an array"):
+        vmap(rule, chunk_size=2)(floats(4))

@@ -16,12 +16,12 @@ import xtree
 from xbatch.batching import BatchAxis, BatchTracer, batch_flat
 from xnp import lax
 from xnp.primitives.table import join_chunks, split_chunks
-from xprim import Array, as_array, dtypes, not_mapped, state
+from xprim import Array, Zero, as_array, dtypes, not_mapped, state
 from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
 from xprim.refs import BaseRef
 from xprim.requirements import require, require_choice
-from xprim.sharded_types import reshard_as
+from xprim.sharded_types import reshard_as, with_dimension
 from xprim.strict_options import calls_its_function
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import as_arrays, check_function, flat_arrays, path_of, transforming
@@ -66,6 +66,10 @@ class Held:
     def __init__(self, value: Any, spec: Any = None) -> None:
         self.value = value
         self.spec = spec
+
+
+# Results that are not arrays.
+_STAY = frozenset({Held, Zero})
 
 
 @boundary
@@ -210,9 +214,29 @@ def _dimension(x: Array, axis: Any, size: int) -> Any:
 def flat_results(result: Any) -> tuple[list[Any], Any]:
     """Return the results as a list, objects as `Held`, and their structure."""
     leaves, structure = xtree.flatten(as_leaves(result))
-    arrays = as_arrays([0 if type(x) is Held else x for x in leaves], "vmap", structure,
+    return _arrays_beside(leaves, structure), structure
+
+
+def _arrays_and_zeros(result: Any, chunk_size: int | None) -> tuple[list[Any], Any]:
+    """Return the results as a list and their structure.
+
+    A `Zero` stays one: a derivative rule that is mapped returns it as the tangent or cotangent of
+    what has none. Chunks are of arrays alone.
+    """
+    leaves, structure = xtree.flatten(result)
+    for x in leaves:
+        if not isinstance(x, Array):
+            if chunk_size is not None:
+                return flat_arrays(result, "vmap")
+            return _arrays_beside(leaves, structure), structure
+    return leaves, structure
+
+
+def _arrays_beside(leaves: list[Any], structure: Any) -> list[Any]:
+    """Return leaves as arrays; objects and zeros stay as they are."""
+    arrays = as_arrays([0 if type(x) in _STAY else x for x in leaves], "vmap", structure,
                        "the result")  # fmt: skip
-    return [x if type(x) is Held else a for x, a in zip(leaves, arrays, strict=True)], structure
+    return [x if type(x) in _STAY else a for x, a in zip(leaves, arrays, strict=True)]
 
 
 def wholes_of(
@@ -724,10 +748,10 @@ class _Mapping:
                 results, out_tree = flat_results(result)
                 if chunk_size is None:
                     results = self._wholes(axis, results, out_tree)
-                elif _has_objects(results):
+                elif any(type(x) in _STAY for x in results):
                     raise not_in_chunks()
             else:
-                results, out_tree = flat_arrays(result, "vmap")
+                results, out_tree = _arrays_and_zeros(result, chunk_size)
             return [*results, *last_values(refs, elements)] if refs else results
 
         if chunk_size is None:
@@ -746,6 +770,12 @@ class _Mapping:
         return xtree.unflatten(out_tree, placed)
 
     def _place(self, axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any) -> Any:
+        if type(x) is Zero:
+            ndim = len(x.aval.shape) + 1
+            place = wanted + ndim if wanted < 0 else wanted
+            if not 0 <= place < ndim:
+                raise out_axis_out_of_range(x, wanted, ndim, i, out_tree)
+            return Zero(with_dimension(x.aval, place, axis.size))
         if wanted is not_mapped and self.sums:
             return xnp.sum(x, axis=dim)
         return _place(axis, x, dim, wanted, i, out_tree)
