@@ -105,6 +105,18 @@ def evaluated(program, *args):
     return [read(v) for v in program.jaxpr.outvars]
 
 
+def test_literals_that_an_interpreter_binds_are_literals_inside_of_traced_functions():
+    program = xstack.make_jaxpr(lambda x: (x * 2.5, x > 1.5, xnp.float16(x) + 3))(2.0)
+    programs = []
+
+    def outer(x):
+        programs.append(xstack.make_jaxpr(lambda y: evaluated(program, y))(x))
+        return x
+
+    xstack.jit(outer)(2.0)
+    assert programs[0].consts == () and str(programs[0]) == str(program)
+
+
 def test_an_interpreter_that_binds_numbers_runs_under_every_transformation():
     def fun(x):
         halves = xstack.jit(lambda y: y * 0.5)(x)

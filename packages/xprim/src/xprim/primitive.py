@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from xprim import dtypes
-from xprim.array import as_array, check_numbers
+from xprim.array import Array, as_array, check_numbers, scalar_array
 from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, described
@@ -321,7 +321,7 @@ class Primitive:
         except (AttributeError, TypeError):
             if not any(isinstance(x, _NUMBERS) for x in operands):
                 raise
-            arrays = tuple([as_array(x) if isinstance(x, _NUMBERS) else x for x in operands])
+            arrays = tuple([_of_number(x) if isinstance(x, _NUMBERS) else x for x in operands])
             results = state.__dict__["trace"].process(self, arrays, params)
         return results
 
@@ -435,6 +435,18 @@ def _has_parts(kind: str) -> bool:
 
 class NotNumbersError(Exception):
     """Says that an operation is not for the `numpy` rule: see `xprim.extended`."""
+
+
+def _of_number(value: Any) -> Array:
+    """Return a number or a NumPy array as an Array.
+
+    A NumPy scalar, as the value of a literal is, gives the one array of that number, so that it is
+    a literal again.
+    """
+    found = as_array(value)
+    if isinstance(value, np.generic) and found.aval.dtype.kind in "biuf":
+        return scalar_array(value.item(), found.aval.dtype)
+    return found
 
 
 def has_extended(avals: Iterable[ShapedArray]) -> bool:
