@@ -128,10 +128,14 @@ def test_a_weak_carry_takes_the_type_that_the_body_returns() -> None:
     assert lax.scan(lambda c, x: (c + x, None), 0, np.ones(3, np.float16))[0].dtype == np.float16
 
 
-def test_branches_of_weak_and_strong_type_give_a_strong_result() -> None:
-    found = lax.cond(True, lambda: 1.5, lambda: np.float32(2))
-    assert not found.weak_type
-    check_jaxpr(make_jaxpr(lambda p: lax.cond(p, lambda: 1.5, lambda: np.float32(2)))(True).jaxpr)
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_results_of_branches_are_weak_where_those_of_the_first_are(is_weak: bool) -> None:
+    strong = lambda: np.float32(2)  # noqa: E731
+    first, other = ((lambda: 1.5), strong) if is_weak else (strong, (lambda: 1.5))
+    for index in (0, 1):
+        assert lax.cond(bool(index), other, first).weak_type == is_weak
+        assert lax.switch(index, [first, other]).weak_type == is_weak
+    check_jaxpr(make_jaxpr(lambda p: lax.cond(p, other, first))(True).jaxpr)
 
 
 def test_control_flow_runs_as_python_when_jit_is_disabled() -> None:

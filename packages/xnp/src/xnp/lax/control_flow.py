@@ -311,7 +311,7 @@ def _choose(
         bodies = [_add_refs(body, refs) for body in bodies]
     captured, branches = _with_common_captures(bodies)
     given = [*captured, *values, *ref_values(list(refs.values()))]
-    branches = list(_weak_types_joined(branches))
+    branches = list(_with_weak_types_of_first(branches))
     if index.aval.vma:
         given = varying_alike_with(index.aval, given)
         avals = [x.aval for x in given]
@@ -400,26 +400,28 @@ def _with_common_captures(bodies: Sequence[Staged]) -> tuple[list[Any], list[Clo
     return list(captured.values()), branches
 
 
-def _weak_types_joined(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
-    """Make a result strongly typed in all branches when it is in some."""
-    joint = [all(a.weak_type for a in avals)
-             for avals in zip(*[br.out_avals for br in branches], strict=True)]  # fmt: skip
-    return tuple([_with_weak_types(br, joint) for br in branches])
+def _with_weak_types_of_first(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
+    """Make the results of all branches weakly typed where those of the first one are.
+
+    As in JAX the first branch, `false_fun` of a `cond`, says the types of the results.
+    """
+    weak = [a.weak_type for a in branches[0].out_avals]
+    return tuple([_with_weak_types(br, weak) for br in branches])
 
 
 def _with_weak_types(branch: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
     if [a.weak_type for a in branch.out_avals] == list(weak):
         return branch
 
-    def strengthened(*args: Any) -> list[Any]:
+    def converted(*args: Any) -> list[Any]:
         convert = get_primitive("convert_element_type")
         return [
             x if x.aval.weak_type == w
-            else convert.bind(x, new_dtype=x.dtype, weak_type=False)[0]
+            else convert.bind(x, new_dtype=x.dtype, weak_type=w)[0]
             for x, w in zip(eval_closed(branch, *args), weak, strict=True)
         ]  # fmt: skip
 
-    return traced(strengthened, branch.in_avals, branch.jaxpr.name)
+    return traced(converted, branch.in_avals, branch.jaxpr.name)
 
 
 def platform_dependent(
