@@ -227,6 +227,8 @@ def _arrays_and_zeros(result: Any, chunk_size: int | None) -> tuple[list[Any], A
     for x in leaves:
         if not isinstance(x, Array):
             if chunk_size is not None:
+                if any(type(x) in _STAY for x in leaves):
+                    raise not_in_chunks()
                 return flat_arrays(result, "vmap")
             return _arrays_beside(leaves, structure), structure
     return leaves, structure
@@ -361,8 +363,8 @@ def check_chunk_size(chunk_size: Any, named: bool) -> int:
 def not_in_chunks() -> ValueError:
     """Return the error for what cannot be run a few examples at a time."""
     return _wrong(
-        ValueError, "chunk_size does not go with references, objects of registered types or "
-        "examples that a mesh cuts.",
+        ValueError, "chunk_size does not go with references, zero tangents, objects of registered "
+        "types or examples that a mesh cuts.",
     )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ that libraries import and seldom use (Pallas) can be imported; to use one is tha
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from importlib.machinery import ModuleSpec
@@ -203,10 +202,10 @@ class _Finder(Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         if spec.name == "jax":
             for option, value in _VALUES_IN_JAX.items():
-                if f"XSTACK_{option.upper()}" not in os.environ:
-                    with contextlib.suppress(AttributeError):  # of an older package
-                        _values_before[option] = _config.read(option)
-                        _config.update(option, value)
+                is_known = hasattr(xstack.config, option)  # not to an older package
+                if is_known and f"XSTACK_{option.upper()}" not in os.environ:
+                    _values_before[option] = _config.read(option)
+                    _config.update(option, value)
             _single_results.install()
             return _NamedJax(xstack)
         if spec.name.startswith("xstack."):
