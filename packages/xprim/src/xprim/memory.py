@@ -124,7 +124,7 @@ def seal(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     An array that is such a view already is returned itself.
 
     Example:
-      >>> sealed(np.arange(3)).flags.writeable = True
+      >>> seal(np.arange(3)).flags.writeable = True
       Traceback (most recent call last):
       ValueError: cannot set WRITEABLE flag to True of this array
     """
