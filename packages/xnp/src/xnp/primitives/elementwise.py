@@ -1222,15 +1222,22 @@ atan_p = unary(
 )  # fmt: skip
 
 
-def _atan2_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
-    if b.platform == "cpu" and avals_out[0].dtype in _F32_F64:
-        # XLA's own divides them, which is NaN of two subnormal numbers; one that is 0 it looks for
-        y, x = operands
-        operands = [lowering_text.without_subnormals(Text(b, y, avals_in[0])).name, x]
-    return _usual_atan2(b, operands, avals_in, avals_out)
+def _first_without_subnormals(name: str) -> Any:
+    """Return the rule of an operation of XLA whose CPU code is wrong for a subnormal first one."""
+    usual = elementwise_stablehlo(name)
+
+    def stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+        if b.platform == "cpu" and avals_out[0].dtype in _F32_F64:
+            first, second = operands
+            first = lowering_text.without_subnormals(Text(b, first, avals_in[0])).name
+            operands = [first, second]
+        return usual(b, operands, avals_in, avals_out)
+
+    return stablehlo
 
 
-_usual_atan2 = elementwise_stablehlo("stablehlo.atan2")
+# XLA's own divides them, which is NaN of two subnormal numbers; one that is 0 it looks for
+_atan2_stablehlo = _first_without_subnormals("stablehlo.atan2")
 
 # the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
 atan2_p = binary(
@@ -1353,15 +1360,8 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     return list(_same_type_power(b, [x, y], [out, out], [out]))
 
 
-def _real_power(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
-    if b.platform == "cpu" and avals_out[0].dtype in _F32_F64:
-        # XLA's own takes a subnormal base for one number between 0 and the least of them
-        x, y = operands
-        operands = [lowering_text.without_subnormals(Text(b, x, avals_in[0])).name, y]
-    return _usual_power(b, operands, avals_in, avals_out)
-
-
-_usual_power = elementwise_stablehlo("stablehlo.power")
+# XLA's own takes a subnormal base for one number between 0 and the least of them
+_real_power = _first_without_subnormals("stablehlo.power")
 _same_type_power = _or_complex("pow", vectorised(power, _real_power, wide=vector.wide_power))
 
 
