@@ -118,8 +118,7 @@ class LoweringRuleContext:
         Args:
           **changes: attributes by name.
         """
-        fields = ("builder", "primitive", "avals_in", "avals_out", "platforms")
-        kept = {name: getattr(self, name) for name in fields}
+        kept = {name: getattr(self, name) for name in self.__slots__}
         return LoweringRuleContext(**(kept | changes))
 
     @property
