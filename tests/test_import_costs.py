@@ -78,6 +78,25 @@ def test_a_first_compiled_gradient_makes_no_dataclass():
     assert "dataclasses" not in modules_after(FIRST_GRADIENT)
 
 
+# 590 functions that a gradient does not enter, of 8,400.
+OF_OTHER_DERIVATIVES = "xad._checkpoint xad._jacobian xad._linear_call xad.custom_rules".split()
+
+
+def test_a_first_gradient_imports_nothing_of_checkpoints_jacobians_and_custom_rules():
+    assert not modules_after(FIRST_GRADIENT).intersection(OF_OTHER_DERIVATIVES)
+    uses = "checkpoint", "hessian", "linear_call", "custom_vjp"
+    for name, home in zip(uses, OF_OTHER_DERIVATIVES, strict=True):
+        assert home in modules_after(f"from xad import {name}")
+
+
+@pytest.mark.parametrize(
+    "name", ["checkpoint", "linear_call", "name", "remat_residual", "saved_value"]
+)
+def test_primitives_that_are_imported_late_are_found_by_their_names(name):
+    code = f"import xad, xprim; print(xprim.get_primitive({name!r}).module)"
+    assert run(code).startswith("xad.")
+
+
 # The family has about 450 modules in all; a namespace that needs most of them at once has lost its
 # laziness. NumPy and ml_dtypes alone load about 130 modules of their own.
 MOST_MODULES = {"xstack": 4, "xtree": 2, "xprim": 31, "xstack.numpy": 72, "xad": 100}

@@ -9,11 +9,20 @@ The rules of the primitives come from the packages that own them; this one holds
 """
 
 from xprim import source
+from xprim.primitive import find_in_modules
 from xtree.namespaces import namespace
 
 __version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
+    from xad._jvp import JVPTracer as JVPTracer, jvp as jvp, jvp_and_value as jvp_and_value
+    from xad._vjp import (
+        fwd_and_bwd as fwd_and_bwd, grad as grad, linear_transpose as linear_transpose,
+        linearize as linearize, value_and_grad as value_and_grad, vjp as vjp,
+    )  # fmt: skip
+    from xprim.dtypes import float0 as float0
+
+with namespace(globals()):  # imported when they are first used
     from xad._checkpoint import (
         Offloadable as Offloadable, Recompute as Recompute, Saveable as Saveable,
         SavedResidual as SavedResidual, checkpoint as checkpoint,
@@ -22,16 +31,12 @@ with namespace(globals(), at_once=True):
         print_saved_residuals as print_saved_residuals, remat as remat,
         saved_residuals as saved_residuals,
     )  # fmt: skip
+    from xad._custom_derivative import custom_derivative as custom_derivative
     from xad._jacobian import (
         hessian as hessian, hvp as hvp, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev,
         value_and_jacobian as value_and_jacobian,
     )  # fmt: skip
-    from xad._jvp import JVPTracer as JVPTracer, jvp as jvp, jvp_and_value as jvp_and_value
     from xad._linear_call import linear_call as linear_call, linear_call_p as linear_call_p
-    from xad._vjp import (
-        fwd_and_bwd as fwd_and_bwd, grad as grad, linear_transpose as linear_transpose,
-        linearize as linearize, value_and_grad as value_and_grad, vjp as vjp,
-    )  # fmt: skip
     from xad.custom_rules import (
         CustomVJPPrimal as CustomVJPPrimal, SymbolicZero as SymbolicZero,
         custom_gradient as custom_gradient, custom_jvp as custom_jvp, custom_remat as custom_remat,
@@ -43,9 +48,16 @@ with namespace(globals(), at_once=True):
         closure_convert as closure_convert, custom_jvp_call_p as custom_jvp_call_p,
         custom_vjp_call_p as custom_vjp_call_p,
     )  # fmt: skip
-    from xprim.dtypes import float0 as float0
 
-with namespace(globals()):  # imported when they are first used
-    from xad._custom_derivative import custom_derivative as custom_derivative
+# Primitives that few programs have: their modules are imported when one is looked up by its name.
+find_in_modules(
+    {
+        "checkpoint": "xad._checkpoint",
+        "linear_call": "xad._linear_call",
+        "name": "xad._checkpoint",
+        "remat_residual": "xad.custom_rules",
+        "saved_value": "xad._checkpoint",
+    }
+)
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

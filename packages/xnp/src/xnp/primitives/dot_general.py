@@ -22,7 +22,6 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs
-from xnp.primitives.gather import dot_dimensions
 from xnp.primitives.lowering_text import TWO_BITS, is_split, upcast
 from xnp.primitives.precision import (
     DotAlgorithm,
@@ -35,6 +34,7 @@ from xnp.primitives.precision import (
 from xnp.primitives.table import NATIVE, bind, convert
 from xprim import Eager, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder, is_in_loop
+from xprim.dimension_names import Names
 from xprim.errors import message
 
 __all__ = ()
@@ -467,6 +467,21 @@ def _print(*, dimension_numbers: Any, **params: Any) -> dict[str, Any]:
     return {"dimension_numbers": lists} | {k: v for k, v in params.items() if v is not None}
 
 
+def corresponding_dimensions(avals: Any, out: Any, params: Any) -> Names:
+    """Dimensions that are summed over, and those of batches, have a name on both sides."""
+    (lc, rc), (lb, rb) = params["dimension_numbers"]
+    left = _of_side("lhs", avals[0].ndim, lc, lb)
+    right = _of_side("rhs", avals[1].ndim, rc, rb)
+    free = [name for name in (*left, *right) if name[0] in ("lhs", "rhs")]
+    return Names([left, right], [(*[("each", i) for i in range(len(lb))], *free)])
+
+
+def _of_side(side: str, ndim: int, summed: Sequence[int], batch: Sequence[int]) -> tuple[Any, ...]:
+    names: dict[int, Any] = {d: ("sum", i) for i, d in enumerate(summed)}
+    names |= {d: ("each", i) for i, d in enumerate(batch)}
+    return tuple([names.get(d, (side, d)) for d in range(ndim)])
+
+
 dot_general_p: Primitive = Primitive(
     "dot_general",
     shape=_shape,
@@ -477,5 +492,5 @@ dot_general_p: Primitive = Primitive(
     batch=_batch,
     print=_print,
     eager=Eager(costs.product, ufunc=_ufunc),
-    sharding=dot_dimensions,
+    sharding=corresponding_dimensions,
 )

@@ -1,8 +1,8 @@
 """gather: read a window of the operand at each of many index vectors.
 
 On the host a gather is one NumPy indexing expression, whose plan is cached for each set of shapes;
-the scatters use the same plans. `corresponding_dimensions` says which dimensions of operands and
-results correspond, for shardings.
+the scatters use the same plans. `gather_dimensions` and its like say which dimensions of operands
+and results correspond, for shardings.
 """
 
 from __future__ import annotations
@@ -28,18 +28,9 @@ __all__ = ()
 
 
 # ---------------------------------------------------------------------- corresponding dimensions
-# Which dimensions correspond: the rules of products, slices, gather and scatters.
+# Which dimensions correspond: the rules of slices, gather and scatters.
 
 Dims = tuple[Any, ...]
-
-
-def dot_dimensions(avals: Any, out: Any, params: Any) -> Names:
-    """Dimensions that are summed over, and those of batches, have a name on both sides."""
-    (lc, rc), (lb, rb) = params["dimension_numbers"]
-    left = _of_side("lhs", avals[0].ndim, lc, lb)
-    right = _of_side("rhs", avals[1].ndim, rc, rb)
-    free = [name for name in (*left, *right) if name[0] in ("lhs", "rhs")]
-    return Names([left, right], [(*[("each", i) for i in range(len(lb))], *free)])
 
 
 def slice_dimensions(avals: Any, out: Any, params: Any) -> Names:
@@ -47,12 +38,6 @@ def slice_dimensions(avals: Any, out: Any, params: Any) -> Names:
     sizes = zip(avals[0].shape, out[0].shape, strict=True)
     kept = [None if m == 1 != n else d for d, (n, m) in enumerate(sizes)]
     return Names([tuple(range(a.ndim)) for a in avals], [tuple(kept)])
-
-
-def _of_side(side: str, ndim: int, summed: Sequence[int], batch: Sequence[int]) -> Dims:
-    names: dict[int, Any] = {d: ("sum", i) for i, d in enumerate(summed)}
-    names |= {d: ("each", i) for i, d in enumerate(batch)}
-    return tuple([names.get(d, (side, d)) for d in range(ndim)])
 
 
 def _index(
