@@ -21,6 +21,13 @@ _SQUARE_OF_LOG = ((mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)) ** 2 * mpmath.mpf
 _SQUARE_OF_HALF = (mpmath.log(2) / 2) ** 2 * mpmath.mpf("1.001")
 
 
+_HALF = mpmath.mpf("0.5005")
+
+
+def _power_of_two(r: mpmath.mpf) -> mpmath.mpf:
+    return mpmath.mpf(2) ** r
+
+
 def _less(f: Callable[[mpmath.mpf], mpmath.mpf], t: mpmath.mpf) -> mpmath.mpf:
     """Return (f(r) / r - 1) / t with t = r^2."""
     return (f(mpmath.sqrt(t)) / mpmath.sqrt(t) - 1) / t
@@ -58,11 +65,14 @@ FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]]
         _SQUARE_OF_HALF,
         5,
     ),
-    # powers: as LOG_WIDE, to 36 bits; log((1 + s) / (1 - s)) = (2 / 3) s (3 + t + t^2 f(t))
-    "LOG": (lambda t: 2 * _less(mpmath.atanh, t), _SQUARE_OF_LOG, 5),
+    # powers: log2((1 + s) / (1 - s)) = s f(t), and
+    # log((1 + s) / (1 - s)) = (2 / 3) s (3 + t + t^2 f(t))
+    "BINARY_LOG": (
+        lambda t: 2 * mpmath.atanh(mpmath.sqrt(t)) / mpmath.sqrt(t) / mpmath.log(2),
+        _SQUARE_OF_LOG,
+        5,
+    ),
     "LOG_REST": (lambda t: 3 * (_less(mpmath.atanh, t) - mpmath.mpf(1) / 3) / t, _SQUARE_OF_LOG, 8),
-    "SINH": (lambda t: mpmath.sinh(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_HALF, 4),
-    "COSH": (lambda t: mpmath.cosh(mpmath.sqrt(t)), _SQUARE_OF_HALF, 5),
 }
 """By name the function of t, the end of its interval from 0, and the number of terms."""
 
@@ -106,6 +116,8 @@ def main() -> None:
         scaled, end = functools.partial(scaled_error, k=k), (largest - k) / (largest + k)
         found = interpolated(scaled, end, terms, -1)
         _show(name, greatest_error(scaled, end, found, -1), found)
+    found = interpolated(_power_of_two, _HALF, 8, -_HALF)
+    _show("EXP_2", greatest_error(_power_of_two, _HALF, found, -_HALF), found)
     with mpmath.workdps(100):
         print(f"TWO_OVER_PI = 0x{int(2 / mpmath.pi * 2**218):X}")
     print(f"HALF_PI_WIDE = {in_parts(mpmath.pi / 2, 33, 33, 33)!r}")

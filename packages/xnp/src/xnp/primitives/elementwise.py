@@ -52,7 +52,7 @@ from xnp.primitives.table import (
     tunable_stablehlo,
     unary,
 )
-from xnp.primitives.vector_functions import REACH, power, vectorised
+from xnp.primitives.vector_functions import REACH, vectorised
 from xprim import ZERO, Linear, Operand, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
 from xprim.errors import message
@@ -1362,7 +1362,9 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
 
 # XLA's own takes a subnormal base for one number between 0 and the least of them
 _real_power = _first_without_subnormals("stablehlo.power")
-_same_type_power = _or_complex("pow", vectorised(power, _real_power, wide=vector.wide_power))
+_same_type_power = _or_complex("pow", vectorised(
+    vector.single_power, _real_power, wide=vector.wide_power, in_single=True,
+))  # fmt: skip
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:

@@ -92,17 +92,14 @@ _COSH_WIDE = (
     0.041666666666666664, 0.0013888888888886545, 2.4801587317181873e-05, 2.755728291150083e-07,
     2.0911264230570877e-09,
 )  # fmt: skip
-# Powers of float32: f as that of _LOG_WIDE, to 36 bits; sinh(r) / r and cosh(r) in r^2.
-_LOG = (
-    0.6666666666737868, 0.3999999879244169, 0.28571755535032944, 0.22191337428065783,
-    0.19363884986633198,
+# Powers of float32: f with log2((1 + s) / (1 - s)) = s f(t), t = s^2, and 2^r for |r| <= 1/2.
+_BINARY_LOG = (
+    2.885390081790048, 0.9617966733682309, 0.5770835830070087, 0.41167268734376855,
+    0.3407329932424559,
 )  # fmt: skip
-_SINH = (
-    0.999999999995491, 0.1666666678666813, 0.008333283438971412, 0.00019907635709992284,
-)  # fmt: skip
-_COSH = (
-    1.0000000000000135, 0.4999999999943634, 0.041666667041675494, 0.0013888801575120682,
-    2.488454274690124e-05,
+_EXP_2 = (
+    0.9999999999592369, 0.6931471805568075, 0.24022651216614133, 0.055504109065657,
+    0.009618025198219938, 0.0013333478154201467, 0.00015469861921601935, 1.530380284962428e-05,
 )  # fmt: skip
 # That of _LOG_WIDE for float32.
 _LOG_SINGLE = (0.6666668509542907, 0.39988757716604845, 0.29580985929974424)
@@ -1000,24 +997,55 @@ def wide_inverse_hyperbolic_tangent(x: Text) -> Text:
 
 # ----------------------------------------------------------------------------------------- powers
 
-# So great an exponent overflows each power but that of 1, and so small a one, which stands for
-# subnormal numbers, makes 1 of each.
-_FAR, _NEAR = 2.0**70, 2.0**-100
 
+def single_power(x: Text, y: Text) -> Text:
+    """Write x^y = 2^(y log2 |x|) of float32, with the logarithm and 2^r in float64.
 
-def power(x: Text, y: Text) -> Text:
-    """Write x^y = 2^(y log2 |x|)."""
-    a = abs_(x)
-    m, k = _mantissa(a)
+    What is scaled, chosen and signed is float32, half as many registers as float64.
+    """
+    a, wide = abs_(x), dtypes.float64
+    size, exponent = bits_of(a), bits_of(y)
+    is_subnormal = size < _SUBNORMAL
+    bits = bits_of(where(is_subnormal, _convert(size, dtypes.float32), a))
+    k = (bits - _SQUARE_ROOT_OF_HALF).op("shift_right_arithmetic", 23)
+    m = _convert(floats(bits - k.op("shift_left", 23)), wide)
+    k = _convert(where(is_subnormal, k - 149, k), dtypes.float32)
+    k = where(size < _INFINITY, where(size == 0, a.like(-np.inf), k), a)  # log2 of 0, inf and NaN
     s = (m - 1.0) * (1.0 / (m + 1.0))
-    t = s * s
-    z = _clamp(y, _FAR) * (k + (s * (2.0 + t * _polynomial(t, _LOG))) * _LOG2_E[2])
-    z = _clamp(z, 300.0)
+    logarithm = _convert(k, wide) + s * _polynomial(s * s, _BINARY_LOG)
+    # so little is added that it counts where y is zero or subnormal alone: 0^0 is chosen below
+    least = floats(exponent.op("and", _SIGN).op("or", _BITS_OF_LEAST))
+    z = _convert(y + least, wide) * logarithm
+    z = where(z > _MOST_OF_SINGLE, z.like(_MOST_OF_SINGLE), z)  # NaN stays
+    z = where(z < -_MOST_OF_SINGLE, z.like(-_MOST_OF_SINGLE), z)
     n = z.op("round_nearest_even")
-    r = (z - n) * float(np.log(2))
-    t = r * r
-    value = r * _polynomial(t, _SINH) + _polynomial(t, _COSH)
-    return _signed_power(x, y, value * _power_of_two(n))
+    value = _convert(_polynomial(z - n, _EXP_2), dtypes.float32)
+    result = _times_single_power(value, _convert(n, dtypes.float32))
+
+    is_even, is_whole = ((v.op("floor") == v) for v in (y * 0.5, y))
+    at_ends = (size == 0) | (size == _INFINITY)
+    signed = where(is_whole, -result, where(at_ends, result, np.nan))
+    result = where((bits_of(x) < 0) & ~is_even, signed, result)
+    y_size = exponent.op("and", _MAGNITUDE)
+    # of -1, too, where the product of 0 and inf is NaN
+    is_one = (x == 1.0) | (y_size == 0) | ((a == 1.0) & (y_size == _INFINITY))
+    return where(is_one, x.like(1.0), result)
+
+
+_INFINITY = 255 << 23  # the bits of it
+_MOST_OF_SINGLE = 252.0  # halves of such exponents are those of normal numbers
+_NEAR = 2.0**-100
+_BITS_OF_LEAST = (127 - 100) << 23  # those of 2^-100
+
+
+def _times_single_power(x: Text, n: Text) -> Text:
+    """Write 2^n x of float32 for 1/2 < x < 2, subnormal numbers by their bits."""
+    half = (n * 0.5).op("floor")
+    part, rest = x * _power_of_two(half), n - half
+    usual = part * _power_of_two(rest)
+    units = part * _power_of_two(rest + 149.0)
+    tiny = floats(bits_of(units + 2.0**23) - (127 + 23 << 23))
+    return where(usual < 2.0**-126, tiny, usual)
 
 
 _MOST_POWER = {dtypes.float32: 152.0, dtypes.float64: 1080.0}  # beyond, powers of 2 are inf or 0
@@ -1029,6 +1057,11 @@ def exponential_of_two(x: Text) -> Text:
     r = _clamp(x - n, 1.0)
     value = (r * float(np.log(2))).op("exponential")
     return _times_normal_power(value, n)
+
+
+# So great an exponent overflows each power but that of 1, and one of `_NEAR`, which stands for
+# subnormal numbers, makes 1 of each.
+_FAR = 2.0**70
 
 
 def wide_power(x: Text, y: Text) -> Text:
