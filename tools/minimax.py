@@ -116,8 +116,9 @@ def main() -> None:
         scaled, end = functools.partial(scaled_error, k=k), (largest - k) / (largest + k)
         found = interpolated(scaled, end, terms, -1)
         _show(name, greatest_error(scaled, end, found, -1), found)
-    found = interpolated(_power_of_two, _HALF, 8, -_HALF)
-    _show("EXP_2", greatest_error(_power_of_two, _HALF, found, -_HALF), found)
+    for name, terms in (("EXP_2", 8), ("EXP_2_SINGLE", 7)):
+        found = interpolated(_power_of_two, _HALF, terms, -_HALF)
+        _show(name, greatest_error(_power_of_two, _HALF, found, -_HALF), found)
     with mpmath.workdps(100):
         print(f"TWO_OVER_PI = 0x{int(2 / mpmath.pi * 2**218):X}")
     print(f"HALF_PI_WIDE = {in_parts(mpmath.pi / 2, 33, 33, 33)!r}")

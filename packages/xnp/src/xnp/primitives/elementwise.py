@@ -901,9 +901,10 @@ _exp2_of_real = lowering_text.upcast(
 
 exp2_p = unary(
     "exp2", INEXACT, numpy=np.exp2, tunable=True,
-    stablehlo=_or_complex(
-        "exp2", vectorised(None, _exp2_stablehlo, wide=vector.wide_exponential_of_two)
-    ),
+    stablehlo=_or_complex("exp2", vectorised(
+        vector.single_exponential_of_two, _exp2_stablehlo, wide=vector.wide_exponential_of_two,
+        in_single=True,
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(y, math.log(2))),
 )  # fmt: skip
 

@@ -101,6 +101,11 @@ _EXP_2 = (
     0.9999999999592369, 0.6931471805568075, 0.24022651216614133, 0.055504109065657,
     0.009618025198219938, 0.0013333478154201467, 0.00015469861921601935, 1.530380284962428e-05,
 )  # fmt: skip
+# The same to 28 bits, exact for r = 0.
+_EXP_2_SINGLE = (
+    1.0, 0.6931472068602362, 0.24022650923651495, 0.055503268911533885, 0.009618056388057775,
+    0.0013400562264223321, 0.00015461560778872135,
+)  # fmt: skip
 # That of _LOG_WIDE for float32.
 _LOG_SINGLE = (0.6666668509542907, 0.39988757716604845, 0.29580985929974424)
 # f with log((1 + s) / (1 - s)) = (2 / 3) s (3 + t + t^2 f(t)), t = s^2, for float64.
@@ -1076,6 +1081,16 @@ def wide_power(x: Text, y: Text) -> Text:
     z = product + rest
     n = _clamp(z.op("round_nearest_even"), 1080.0)
     return _signed_power(x, y, _exponential_of_sum(n, product - n, rest, z))
+
+
+def single_exponential_of_two(x: Text) -> Text:
+    """Write 2^x of float32 as 2^n 2^r with x = n + r and |r| <= 1/2."""
+    most = _MOST_POWER[dtypes.float32]
+    x = where(x > most, x.like(most), x)  # NaN stays
+    x = where(x < -most, x.like(-most), x)
+    n = x.op("round_nearest_even")
+    r, (first, *others) = x - n, _EXP_2_SINGLE
+    return _times_normal_power(r * _polynomial(r, others) + first, n)
 
 
 def wide_exponential_of_two(x: Text) -> Text:
