@@ -117,6 +117,25 @@ def test_infinities_and_numbers_with_infinite_squares_make_no_extreme_nan(shape,
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((300_001,), (0,)), ((2, 3, 400, 701), (0, 2, 3)), ((2, 1 << 18), (1,))]
+)
+def test_extremes_of_very_many_are_those_of_their_slices(shape, axes):
+    x = RNG.normal(size=shape).astype("f4")
+    reductions = jit(lambda v: [v.max(axes), v.min(axes), v.max(axes) - v.min(axes)])
+    text = reductions.lower(xnp.asarray(x)).as_text()
+    assert text.count("stablehlo.maximum") > 15 and text.count("stablehlo.minimum") > 15
+    ends = (0, x.size - 1, x.size // 2)
+    for value in (1e30, -np.inf, np.inf, np.nan):
+        for i in ends:
+            y = x.copy()
+            y.flat[i] = value
+            with np.errstate(invalid="ignore"):
+                expected = (y.max(axes), y.min(axes), y.max(axes) - y.min(axes))
+            for a, b in zip(reductions(xnp.asarray(y)), expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize(("window", "strides"), [((1, 4), (1, 4)), ((2, 2), (2, 2)),
                                                  ((1, 512), (1, 1)), ((3, 3), (1, 2))])  # fmt: skip
 def test_no_pool_loses_nan(window, strides):
