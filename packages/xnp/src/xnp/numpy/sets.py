@@ -10,14 +10,14 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from xnp.numpy.creation import asarray, counting
-from xnp.numpy.dispatch import array_of, as_array_like, axis_of, cast, promote
+from xnp.numpy.dispatch import array_of, as_array_like, axis_of, cast, elements_now, promote
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import any as any_, cumsum
 from xnp.numpy.selection import argsort, lexsort, nonzero, searchsorted, sort, where
 from xnp.numpy.shaping import concatenate, moveaxis
 from xnp.primitives import table
 from xnp.primitives.table import bind, broadcast_to, reshape, scalar_like, select
-from xprim import Array, ConcreteArray, ShapedArray, dtypes, errors
+from xprim import Array, ConcreteArray, ShapedArray, dtypes, errors, shaped_array
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, brief, described, message
 from xprim.requirements import require, require_choice
@@ -375,8 +375,12 @@ def unique(
         )
     lines, rows = _lines_and_rows(ar, axis)
     found = _Distinct(lines, rows, equal_nan, needs_order=return_index or return_inverse)
-    number = int(found.total()) if size is None else size_of(size)
-    values = _values(found, lines, number, fill_value, size)
+    values = found.values_now() if size is None else None
+    if values is not None:
+        number = values.aval.shape[0]
+    else:
+        number = int(found.total()) if size is None else size_of(size)
+        values = _values(found, lines, number, fill_value, size)
     results = [values if axis is None else moveaxis(values, 0, axis)]
     if return_index:
         results.append(found.first_places(number))
@@ -458,6 +462,15 @@ class _Distinct:
     def values(self, positions: Any) -> Any:
         """Return the lines at places in order."""
         return read(self.lines, positions if self.order is None else read(self.order, positions))
+
+    def values_now(self) -> Array | None:
+        """Return the first line of each run where NumPy may pick them at once, else None."""
+        hosts = elements_now(self.lines, self.starts) if self.order is None else None
+        if hosts is None or not self.size:
+            return None
+        values = np.compress(hosts[1], hosts[0], axis=0)
+        aval = self.lines.aval
+        return ConcreteArray(values, shaped_array(values.shape, aval.dtype, aval.weak_type))
 
     def counts(self, number: int) -> Any:
         positions = self.starts_of(number + 1)  # the next one ends the last that is returned
