@@ -1,6 +1,10 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
+import xnp
 import xtree
 from packages.xad.tests.programs import (
     add,
@@ -430,3 +434,14 @@ def test_what_flows_to_a_result_of_integers_is_not_looked_at_but_for_its_shape()
     close(vjp(to_integer, np.float32(2))[1](1)[0], 0.0)
     with pytest.raises(ShapeError, match="must have dtype float0"):  # a tangent says how it changes
         jvp(lambda x: x, (np.ones(2, np.int32),), (np.ones(2, np.int32),))
+
+
+def test_a_pull_back_frees_an_argument_that_no_derivative_needs():
+    x, shift = [xnp.asarray(np.ones(8, np.float32)) for _ in range(2)]
+    for _ in range(4):  # the later ones by a kernel
+        _, pull_back = vjp(lambda x, shift: xnp.sum(xnp.sin(x) + shift), x, shift)
+        alive = weakref.ref(shift.host)
+        shift = xnp.asarray(np.ones(8, np.float32))
+        gc.collect()
+        assert alive() is None
+        assert [type(saved).__name__ for saved in pull_back.args_res][1] == "NotNeeded"

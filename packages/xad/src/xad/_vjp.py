@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import (
     Any,
@@ -170,18 +171,19 @@ class _LinearFunction:
         self._program = program
         self._signature = signature
         self._form = form  # that of the program, when this is no tape, but of plain equations
-        self._held = held  # each primal that may be a residual of a tape, else None
+        self._held = held  # by `_held_by`, for a tape
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
         """Return the residuals, and the rest."""
         if self._form is None:
             program = self._program
             jaxpr, residuals = _with_scalars_as_constants(program.closed())
-            last = {key: i for i, x in enumerate(self._held) if x is not None
+            primals = [x() if type(x) is weakref.ref else x for x in self._held]
+            last = {key: i for i, x in enumerate(primals) if x is not None
                     for key in _identities(x)}  # fmt: skip
             numbers = tuple([max([last.get(key, -1) for key in _identities(x)]) for x in residuals])
             same_as = [i if x is None else max([last[key] for key in _identities(x)])
-                       for i, x in enumerate(self._held)]  # fmt: skip
+                       for i, x in enumerate(primals)]  # fmt: skip
             self._held = ()
             self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature,
                                numbers, same_as, program.meshes)  # fmt: skip
@@ -220,19 +222,18 @@ def _are_equal(x: Any, y: Any) -> bool:
 
 
 def _held_by(program: LinearProgram, leaves: Sequence[Any]) -> list[Any]:
-    """Return each primal that may be a residual, else None.
+    """Return each primal that is a residual, a reference to the elements of each other, or None.
 
-    A kernel holds the elements of small arrays, of which it is found out when it matters; so these
-    are held as well.
+    A kernel holds the elements of an array without the array; whether it does is found out when it
+    matters. The reference is weak: elements that nothing else holds are of no residual.
     """
     residual_ids = set(map(id, program.residuals))
     return [
-        x if id(x) in residual_ids or (type(x) is ConcreteArray and x.aval.size <= _HELD) else None
+        x if id(x) in residual_ids
+        else weakref.ref(x.host) if type(x) is ConcreteArray and x.host is not None
+        else None
         for x in leaves
-    ]
-
-
-_HELD = 1 << 16  # elements
+    ]  # fmt: skip
 
 
 def _identities(x: Any) -> tuple[int, ...]:

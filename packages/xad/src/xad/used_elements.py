@@ -8,8 +8,9 @@ used.
 
 Indicators go backwards through the program as cotangents do. The transpose of an operation that
 moves, selects or adds up elements has no negative factors, so that its own rule gives the indicator
-of the operand. Products with known values leave an indicator as it is, since their factors may
-vanish by value. Results of any other operation are taken to use all elements of its operands.
+of the operand: primitives declare it as `physical=STRUCTURAL` or `uses_all=True`. Elementwise
+operations leave an indicator as it is, since their factors may vanish by value. Results of any
+other operation are taken to use all elements of its operands.
 """
 
 from __future__ import annotations
@@ -19,16 +20,13 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from xad.derivative_kernels import KernelEquation
-from xnp.lax import add_p, broadcast_in_dim_p
-from xprim import STRUCTURAL, Equation, Linear, Literal, ShapedArray, Var, Zero, scalar_array
+from xnp.lax import add_p, broadcast_in_dim_p, convert_element_type_p
+from xprim import (
+    ELEMENTWISE, STRUCTURAL, Equation, Linear, Literal, Primitive, ShapedArray, Var, Zero,
+    scalar_array,
+)  # fmt: skip
 
 __all__ = ()
-
-_ADDING = frozenset({"add", "convert_element_type", "cumsum", "reduce_sum"})
-_SCALING = frozenset({"div", "mul", "neg", "sub"})
-# of these the operand is used where all of the result is
-_KEEPING = _ADDING | {"broadcast_in_dim", "concatenate", "copy", "reshape", "rev", "squeeze",
-                      "transpose"}  # fmt: skip
 
 
 class Readers:
@@ -98,7 +96,7 @@ def _add_indicators(eqn: Equation, used: dict[Any, Any], env: dict[Any, Any]) ->
     """Add to `used` what an equation uses of its linear operands."""
     operands = operands_of(eqn, env)
     indicators: Sequence[Any] = [None] * len(operands)
-    if _is_followed(eqn):
+    if _is_followed(eqn.primitive):
         found = [used.get(v, Zero(v.aval)) for v in eqn.outputs]
         if all(type(x) is Zero for x in found):
             return
@@ -110,14 +108,14 @@ def _add_indicators(eqn: Equation, used: dict[Any, Any], env: dict[Any, Any]) ->
 
 def _indicators(eqn: Equation, found: Sequence[Any], operands: Sequence[Any]) -> Sequence[Any]:
     """Return the indicators of an equation's operands, of those of its results."""
-    name = eqn.primitive.name
-    if name in _SCALING:
+    primitive = eqn.primitive
+    if not _is_transposed(primitive):
         shape = eqn.outputs[0].aval.shape
-        return [found[0] if x.aval.shape == shape else None for x in operands]
-    if name in _KEEPING and all(x is None for x in found):
+        return [_of_type(found[0], x.aval) if x.aval.shape == shape else None for x in operands]
+    if "uses_all" in primitive.rules and all(x is None for x in found):
         return [None] * len(operands)
     given = [_ones(v.aval) if x is None else x for x, v in zip(found, eqn.outputs, strict=True)]
-    return eqn.primitive.rule("transpose")(given, *operands, **eqn.params)  # type: ignore[no-any-return]
+    return primitive.rule("transpose")(given, *operands, **eqn.params)  # type: ignore[no-any-return]
 
 
 def _join(used: dict[Any, Any], x: Any, indicator: Any) -> None:
@@ -129,6 +127,15 @@ def _join(used: dict[Any, Any], x: Any, indicator: Any) -> None:
         used[x] = None
     else:
         used[x] = indicator if old is indicator else add_p.bind(old, indicator)[0]
+
+
+def _of_type(indicator: Any, aval: ShapedArray) -> Any:
+    """Return an indicator as one of values of another dtype."""
+    if indicator is None or indicator.aval.dtype == aval.dtype:
+        return indicator
+    if type(indicator) is Zero:
+        return Zero(aval)
+    return convert_element_type_p.bind(indicator, new_dtype=aval.dtype)[0]
 
 
 def _ones(aval: ShapedArray) -> Any:
@@ -160,7 +167,7 @@ def _equations_from(
         for each in plain:
             if not derived.isdisjoint([x for x in each.inputs if type(x) is Var]):
                 reading.append(each)
-                if _is_followed(each) and not complete.issuperset(each.outputs):
+                if _is_followed(each.primitive) and not complete.issuperset(each.outputs):
                     derived.update(each.outputs)
                     for found in map(readers.of, each.outputs):
                         for reader in found:
@@ -169,9 +176,10 @@ def _equations_from(
     return reading, env
 
 
-def _is_followed(eqn: Equation) -> bool:
-    primitive = eqn.primitive
-    return (
-        primitive.name in _ADDING or primitive.name in _SCALING
-        or primitive.rules.get("physical") is STRUCTURAL
-    )  # fmt: skip
+def _is_followed(primitive: Primitive) -> bool:
+    return primitive.rules["batch"] is ELEMENTWISE or _is_transposed(primitive)
+
+
+def _is_transposed(primitive: Primitive) -> bool:
+    """Return whether the transpose of indicators is the indicators of the operands."""
+    return "uses_all" in primitive.rules or primitive.rules.get("physical") is STRUCTURAL

@@ -152,6 +152,8 @@ declare_kind(
         "used": "(cotangents, used, *operands, **params) -> cotangents: the transpose that knows "
         "which elements of the results are used: for each result an array that is 0 where the "
         "program cannot read it, None where it may read all, a Zero where none",
+        "uses_all": "True: each element of an operand counts in some result by a factor above 0, so "
+        "that the transpose of what is used of the results is what is used of the operands",
     },
     doc="the transpose of a linear primitive",
 )

@@ -1611,13 +1611,13 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     exponent = select(plain, scalar_like(exponent, 0), exponent)
     # the exponent is constant, so the mantissa moves as x does, divided by 2^exponent
     y = select(plain, scalar_like(x, 1), y)
-    slope = bind("stop_gradient", bind("div", mantissa, y))
+    rate = bind("stop_gradient", bind("div", mantissa, y))
     scale = select(tiny, scalar_like(x, 2.0 ** (info.nmant + 2)), scalar_like(x, 1))
     rest = 2.0 ** -(info.minexp + 2)  # of the units, which are 2^(nmant - minexp) times as many
-    slope = bind("mul", slope, select(tiny, scalar_like(x, rest), scalar_like(x, 1)))
+    rate = bind("mul", rate, select(tiny, scalar_like(x, rest), scalar_like(x, 1)))
     scaled = bind("mul", x, scale)
     scaled = select(plain, scalar_like(x, 0), scaled)
-    moved = bind("mul", bind("sub", scaled, bind("stop_gradient", scaled)), slope)
+    moved = bind("mul", bind("sub", scaled, bind("stop_gradient", scaled)), rate)
     mantissa = bind("add", mantissa, moved)
     return select(plain, x, mantissa), cast(exponent, dtypes.int32)
 

@@ -37,6 +37,7 @@ copy_p: Primitive = unary(
     jvp=lambda x_dot, y, x: copy_p.bind(x_dot)[0], linear=lambda ct: copy_p.bind(ct)[0],
     physical=STRUCTURAL, keys="clone", cost=costs.nothing,
 )  # fmt: skip
+copy_p.define("uses_all", True)
 
 stop_gradient_p = unary(
     "stop_gradient", ANY, numpy=lambda x: x, stablehlo=_same_names, jvp=xprim.ZERO,

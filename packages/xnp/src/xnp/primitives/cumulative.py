@@ -371,6 +371,7 @@ def _transpose(cts: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 cumsum_p: Primitive = _cumulative(
     "cumsum", table.NUMBER, np.add, "stablehlo.add", lambda dtype: 0, xprim.LINEAR, _transpose
 )
+cumsum_p.define("uses_all", True)
 
 
 # --------------------------------------------------------------------------------------- cumprod

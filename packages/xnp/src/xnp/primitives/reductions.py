@@ -508,6 +508,7 @@ reduce_sum_p: Primitive = _reduction(
     _sum_transpose,
     total_dtype, _sum_ufunc, combine="add",
 )  # fmt: skip
+reduce_sum_p.define("uses_all", True)
 reduce_prod_p: Primitive = _reduction(
     "reduce_prod", table.NUMBER, _prod_numpy, "stablehlo.multiply", lambda dtype: 1, _prod_jvp,
     total=total_dtype, combine="mul",

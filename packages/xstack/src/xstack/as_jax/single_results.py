@@ -75,7 +75,7 @@ class _Method:
         method = self._function.__get__(primitive, owner)
         if primitive is None or _is_family(sys._getframe(1).f_globals):
             return method
-        if primitive.name == "custom_jvp_call":
+        if primitive is xprim.custom_jvp_call_p:
             return partial(_bind_call, method)
         if not _is_single(primitive):
             return method
@@ -93,7 +93,7 @@ class _BindParams:
         method = self._function.__get__(primitive, owner)
         if (
             primitive is None
-            or primitive.name != "custom_jvp_call"
+            or primitive is not xprim.custom_jvp_call_p
             or _is_family(sys._getframe(1).f_globals)
         ):
             return method
