@@ -27,7 +27,7 @@ import xprim
 from xad._checkpoint import CONTRACTIONS
 from xad.tangents import is_differentiable
 from xnp.primitives.table import join, reshape, slice_dim
-from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var, eval_closed
+from xprim import ELEMENTWISE, STRUCTURAL, ClosedJaxpr, Equation, Jaxpr, Literal, Var, eval_closed
 from xprim.eager_costs import count_equation
 from xprim.errors import described, message
 from xprim.memory import bytes_of, in_bytes
@@ -351,13 +351,11 @@ def _sources(closed: ClosedJaxpr, residuals: Iterable[Var]) -> set[Var]:
 
 
 def _is_fused(eqn: Equation) -> bool:
-    if eqn.primitive.name in _MOVES:
+    rules = eqn.primitive.rules
+    if "uses_all" in rules and rules.get("physical") is STRUCTURAL:
         return True
-    is_elementwise = eqn.primitive.rules.get("batch") is ELEMENTWISE and len(eqn.outputs) == 1
+    is_elementwise = rules.get("batch") is ELEMENTWISE and len(eqn.outputs) == 1
     return is_elementwise and count_equation(eqn) <= eqn.outputs[0].aval.size
-
-
-_MOVES = frozenset(["broadcast_in_dim", "expand_dims", "reshape", "rev", "squeeze", "transpose"])
 
 
 # -------------------------------------------------------------------------------------- choosing

@@ -177,7 +177,7 @@ def _equations_from(
 
 
 def _is_followed(primitive: Primitive) -> bool:
-    return primitive.rules["batch"] is ELEMENTWISE or _is_transposed(primitive)
+    return primitive.rules.get("batch") is ELEMENTWISE or _is_transposed(primitive)
 
 
 def _is_transposed(primitive: Primitive) -> bool:

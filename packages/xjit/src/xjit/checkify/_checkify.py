@@ -212,12 +212,11 @@ def _plain(
 
 
 def moves_elements(primitive: xprim.Primitive) -> bool:
-    """Return whether a NaN of its results is no new one."""
-    return primitive.rules.get("physical") is xprim.STRUCTURAL or primitive.name in _MOVERS
+    """Return whether a NaN of its results is no new one.
 
-
-# What moves elements otherwise than by its batch rule, where they are of an extended dtype.
-_MOVERS = frozenset(["branch_operands", "optimization_barrier", "sort"])
+    What can be done to elements of extended dtypes looks at no number.
+    """
+    return "physical" in primitive.rules or primitive is lax.sort_p
 
 
 def is_infinite(x: Any) -> Any:

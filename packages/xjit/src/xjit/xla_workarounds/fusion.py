@@ -74,8 +74,8 @@ _LONG: Final = 17
 
 # Primitives that move elements, and are fused with what reads them, as elementwise ones are.
 _MOVES: Final = frozenset({
-    "broadcast_in_dim", "concatenate", "dynamic_slice", "expand_dims", "iota", "pad", "reshape",
-    "rev", "slice", "squeeze", "transpose",
+    "broadcast_in_dim", "concatenate", "dynamic_slice", "iota", "pad", "reshape", "rev",
+    "slice", "squeeze", "transpose",
 })  # fmt: skip
 
 
