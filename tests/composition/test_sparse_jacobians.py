@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -195,3 +196,11 @@ def test_modes_and_arguments_that_there_are_not() -> None:
         plan_sparse_jacobian(lambda x: x, X, mode="both")
     with pytest.raises(ValueError, match="argnums must be the number"):
         sparsity(lambda x: x, X, argnums=1)
+
+
+def test_a_plan_is_pickled_with_its_parts_in_place() -> None:
+    plan = plan_sparse_jacobian(PROGRAMS["differences"][0], X)
+    again = pickle.loads(pickle.dumps(plan))
+    assert again.mode == plan.mode
+    np.testing.assert_array_equal(again.colors, plan.colors)
+    np.testing.assert_array_equal(again.pattern.rows, plan.pattern.rows)

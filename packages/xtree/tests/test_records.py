@@ -1,8 +1,10 @@
 """Records: values with the methods of frozen dataclasses."""
 
 import copy
+import inspect
 import pickle
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 
@@ -98,3 +100,52 @@ def test_keys_of_different_kinds_with_one_value_differ():
         xtree.SequenceKey(0), xtree.DictKey(0), xtree.FlattenedIndexKey(0), xtree.GetAttrKey(0),
     ]  # fmt: skip
     assert len(set(keys)) == 4
+
+
+class Interval(Record):
+    count: ClassVar[int] = 0
+    start: float
+    stop: float = 1.0
+
+    def __len__(self):
+        return int(self.stop - self.start)
+
+
+def test_annotations_are_the_fields_of_a_record():
+    assert Interval.__match_args__ == ("start", "stop")
+    assert str(inspect.signature(Interval)).startswith("(start: float, stop: float = 1.0)")
+    assert Interval(0.5) == Interval(0.5, stop=1.0) != Interval(0.5, 2.0)
+    assert not hasattr(Interval(0), "__dict__")
+    assert len(pickle.loads(pickle.dumps(Interval(1, stop=4)))) == 3
+    match Interval(1, 2):
+        case Interval(start, stop):
+            assert (start, stop) == (1, 2)
+    with pytest.raises(TypeError, match=r"Interval.__init__\(\) missing 1 required .* 'start'"):
+        Interval()
+
+
+def test_a_record_that_computes_what_it_holds_has_the_fields_as_slots():
+    class Sorted(Record):
+        items: tuple
+
+        def __init__(self, *items):
+            set_once(self, "items", tuple(sorted(items)))
+
+    assert repr(Sorted(3, 1)).endswith("Sorted(items=(1, 3))")
+    assert Sorted(3, 1) == Sorted(1, 3)
+
+
+def test_the_fields_of_a_base_come_first():
+    class Weighted(Interval):
+        weight: float = 2.0
+
+    class Same(Interval):
+        def width(self):
+            return self.stop - self.start
+
+    assert repr(Weighted(0, weight=3)).endswith("Weighted(start=0, stop=1.0, weight=3)")
+    assert Weighted(0) != Interval(0)
+    assert Weighted(0, 1, 2.5) == Weighted(0, 1, 2.5) != Weighted(0, 1)
+    assert Same(0, 2).width() == 2
+    assert Weighted.__slots__ == ("weight",)
+    assert Same.__slots__ == ()

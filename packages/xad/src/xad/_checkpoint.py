@@ -32,7 +32,7 @@ from xprim.transformed import as_arrays, check_function, transforming
 from xprim.typing import PyTree
 from xtree.interning import is_hashable
 from xtree.namespaces import late_import
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = ()
 
@@ -74,15 +74,8 @@ class Offloadable(Record):
       dst: the kind of memory to keep it in.
     """
 
-    __slots__ = __match_args__ = ("src", "dst")
     src: str
     dst: str
-
-    def __init__(
-        self, src: str, dst: str,
-    ) -> None:  # fmt: skip
-        set_once(self, "src", src)
-        set_once(self, "dst", dst)
 
 
 class MemoryBudget(Record):
@@ -93,13 +86,8 @@ class MemoryBudget(Record):
       measured: whether the choice is corrected by what the compiler says that it takes.
     """
 
-    __slots__ = __match_args__ = ("nbytes", "measured")
     nbytes: int
     measured: bool
-
-    def __init__(self, nbytes: int, measured: bool) -> None:
-        set_once(self, "nbytes", nbytes)
-        set_once(self, "measured", measured)
 
 
 Verdict = bool | _Verdict | Offloadable
@@ -840,17 +828,10 @@ class SavedResidual(Record):
         checkpoint keeps it by.
     """
 
-    __slots__ = __match_args__ = ("aval", "nbytes", "origin", "reason")
     aval: ShapedArray
     nbytes: int
     origin: str
     reason: str
-
-    def __init__(self, aval: ShapedArray, nbytes: int, origin: str, reason: str) -> None:
-        set_once(self, "aval", aval)
-        set_once(self, "nbytes", nbytes)
-        set_once(self, "origin", origin)
-        set_once(self, "reason", reason)
 
     def __str__(self) -> str:
         return f"{self.aval.str_short()} {self.origin} ({self.nbytes:,} bytes; {self.reason})"

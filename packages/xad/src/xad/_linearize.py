@@ -50,7 +50,7 @@ from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, Refusal, numpy_function, numpy_operand, staged_function
 from xprim.sharded_types import meshes_of
 from xprim.source import capture
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = ()
 
@@ -373,22 +373,11 @@ class StagedLinearizeTrace(LinearizeTrace):
 class LinearProgram(Record):
     """The derivative of a function at a point: a tape between the tangents that are not zero."""
 
-    __slots__ = __match_args__ = ("jaxpr", "residuals", "nonzero_in", "nonzero_out", "meshes")
     jaxpr: Jaxpr
     residuals: Sequence[Any]
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
     meshes: Mapping[Var, tuple[Any, ...]]  # of the primals
-
-    def __init__(
-        self, jaxpr: Jaxpr, residuals: Sequence[Any], nonzero_in: tuple[bool, ...],
-        nonzero_out: tuple[bool, ...], meshes: Mapping[Var, tuple[Any, ...]] | None = None,
-    ) -> None:  # fmt: skip
-        set_once(self, "jaxpr", jaxpr)
-        set_once(self, "residuals", residuals)
-        set_once(self, "nonzero_in", nonzero_in)
-        set_once(self, "nonzero_out", nonzero_out)
-        set_once(self, "meshes", {} if meshes is None else meshes)
 
     @property
     def meshes_of_all(self) -> tuple[Any, ...]:
@@ -459,20 +448,10 @@ class Linearized(Record):
         next of the extra results of `primal`.
     """
 
-    __slots__ = __match_args__ = ("primal", "linear", "nonzero_out", "forwarded")
     primal: ClosedJaxpr
     linear: ClosedJaxpr
     nonzero_out: tuple[bool, ...]
     forwarded: tuple[int, ...]
-
-    def __init__(
-        self, primal: ClosedJaxpr, linear: ClosedJaxpr, nonzero_out: tuple[bool, ...],
-        forwarded: tuple[int, ...],
-    ) -> None:  # fmt: skip
-        set_once(self, "primal", primal)
-        set_once(self, "linear", linear)
-        set_once(self, "nonzero_out", nonzero_out)
-        set_once(self, "forwarded", forwarded)
 
     @property
     def num_results(self) -> int:

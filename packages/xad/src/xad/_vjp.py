@@ -102,31 +102,12 @@ class Signature(Record):
         follow the results of the linear program.
     """
 
-    __slots__ = __match_args__ = (
-        "operation",
-        "in_tree",
-        "in_avals",
-        "out_tree",
-        "out_avals",
-        "references",
-    )
     operation: str
     in_tree: Any
     in_avals: Sequence[ShapedArray]
     out_tree: Any
     out_avals: Sequence[ShapedArray]
-    references: tuple[int, ...]
-
-    def __init__(
-        self, operation: str, in_tree: Any, in_avals: Sequence[ShapedArray], out_tree: Any,
-        out_avals: Sequence[ShapedArray], references: tuple[int, ...] = (),
-    ) -> None:  # fmt: skip
-        set_once(self, "operation", operation)
-        set_once(self, "in_tree", in_tree)
-        set_once(self, "in_avals", in_avals)
-        set_once(self, "out_tree", out_tree)
-        set_once(self, "out_avals", out_avals)
-        set_once(self, "references", references)
+    references: tuple[int, ...] = ()
 
 
 class _Form(Immutable):

@@ -25,7 +25,7 @@ from xprim import (
 from xprim.jaxpr import memo_of
 from xprim.kernels import Kernel, KernelTable, Refusal
 from xprim.static_keys import params_key
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = ()
 
@@ -49,17 +49,9 @@ class Part(Record):
       params: of the smaller call.
     """
 
-    __slots__ = __match_args__ = ("results", "operands", "params")
     results: list[int]
     operands: list[int]
     params: dict[str, Any]
-
-    def __init__(
-        self, results: list[int], operands: list[int], params: dict[str, Any],
-    ) -> None:  # fmt: skip
-        set_once(self, "results", results)
-        set_once(self, "operands", operands)
-        set_once(self, "params", params)
 
 
 def divided(

@@ -31,7 +31,7 @@ from xprim.jaxpr import held_programs, interpret
 from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, find, flat_arrays, transforming
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "SparseDerivative", "SparsityPattern", "color_columns", "color_symmetric",
@@ -134,19 +134,10 @@ class SparseDerivative(Record):
       places: for each element of the pattern, the product it is read from and where in it.
     """
 
-    __slots__ = __match_args__ = ("colors", "mode", "pattern", "places")
     pattern: SparsityPattern
     colors: Ints
     mode: str
     places: tuple[Ints, Ints]
-
-    def __init__(
-        self, pattern: SparsityPattern, colors: Ints, mode: str, places: tuple[Ints, Ints]
-    ) -> None:
-        set_once(self, "pattern", pattern)
-        set_once(self, "colors", colors)
-        set_once(self, "mode", mode)
-        set_once(self, "places", places)
 
     @property
     def num_products(self) -> int:
@@ -411,15 +402,9 @@ class SparsityPattern(Record):
       shape: of the matrix: the elements of the result, and of the argument.
     """
 
-    __slots__ = __match_args__ = ("rows", "cols", "shape")
     rows: Ints
     cols: Ints
     shape: tuple[int, int]
-
-    def __init__(self, rows: Ints, cols: Ints, shape: tuple[int, int]) -> None:
-        set_once(self, "rows", rows)
-        set_once(self, "cols", cols)
-        set_once(self, "shape", shape)
 
     @property
     def nse(self) -> int:

@@ -22,7 +22,15 @@ from typing import Any
 from xad.derivative_kernels import KernelEquation
 from xnp.lax import add_p, broadcast_in_dim_p, convert_element_type_p
 from xprim import (
-    ELEMENTWISE, STRUCTURAL, Equation, Linear, Literal, Primitive, ShapedArray, Var, Zero,
+    ELEMENTWISE,
+    STRUCTURAL,
+    Equation,
+    Linear,
+    Literal,
+    Primitive,
+    ShapedArray,
+    Var,
+    Zero,
     scalar_array,
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ import numpy as np
 from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.primitive import CompiledCallback, callback_p
 from xprim import Primitive, ShapedArray, dtypes, get_primitive, shaped_array
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 if TYPE_CHECKING:
     from xjit.lowering.stablehlo_text import Builder
@@ -138,13 +138,8 @@ _logger = logging.getLogger("xjit")
 class HostRule(Record):
     """The NumPy rule of a primitive with its params, as programs call functions of Python."""
 
-    __slots__ = __match_args__ = ("primitive", "params")
     primitive: Primitive
     params: tuple[tuple[str, Any], ...]
-
-    def __init__(self, primitive: Primitive, params: tuple[tuple[str, Any], ...]) -> None:
-        set_once(self, "primitive", primitive)
-        set_once(self, "params", params)
 
     def __call__(
         self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]

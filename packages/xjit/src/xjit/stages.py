@@ -56,7 +56,7 @@ from xprim.strict_options import results_are_checked
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
 from xtree.namespaces import late_import
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "Unplaced", "place_ahead", "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered",
@@ -240,15 +240,9 @@ class ArgInfo(Record):
       donated: whether a result may take its memory.
     """
 
-    __slots__ = __match_args__ = ("shape", "dtype", "donated")
     shape: tuple[int, ...]
     dtype: Any
     donated: bool
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any, donated: bool) -> None:
-        set_once(self, "shape", shape)
-        set_once(self, "dtype", dtype)
-        set_once(self, "donated", donated)
 
 
 CompilerOptions = dict[str, Any]

@@ -40,7 +40,7 @@ from xprim.transformed import Transformed
 from xtree.errors import shown, with_article
 from xtree.interning import is_hashable, remember
 from xtree.namespaces import late_import
-from xtree.records import Record, has_equality_of_identity, set_once
+from xtree.records import Record, has_equality_of_identity
 
 __all__ = [
     "captured_state", "difference", "Identity", "constant_by_attributes", "describe_function",
@@ -106,22 +106,11 @@ class Reach(Record):
       has_sets: whether it holds sets of constants, which are equal in whatever order they come.
     """
 
-    __slots__ = __match_args__ = ("globals", "cells", "attributes", "obstacle", "has_sets")
     globals: tuple[Chain, ...]
     cells: tuple[Chain, ...]
     attributes: frozenset[str]
     obstacle: str
     has_sets: bool
-
-    def __init__(
-        self, globals_: tuple[Chain, ...], cells: tuple[Chain, ...], attributes: frozenset[str],
-        obstacle: str, has_sets: bool,
-    ) -> None:  # fmt: skip
-        set_once(self, "globals", globals_)
-        set_once(self, "cells", cells)
-        set_once(self, "attributes", attributes)
-        set_once(self, "obstacle", obstacle)
-        set_once(self, "has_sets", has_sets)
 
 
 @functools.lru_cache(maxsize=4096)

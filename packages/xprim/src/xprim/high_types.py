@@ -36,7 +36,7 @@ from xprim.sharded_types import reshard_as
 from xprim.trace import Tracer, use_trace
 from xtree.errors import message
 from xtree.interning import remember
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "HiType", "HiValue", "Layout", "MappingSpec", "StepOfArrays", "all_of", "along_leading_axes",
@@ -217,17 +217,9 @@ class Layout(Record):
       perturbations: the types of the perturbations; none where tangents are those of the arrays.
     """
 
-    __slots__ = __match_args__ = ("arrays", "tangent", "perturbations")
     arrays: tuple[ShapedArray, ...]
     tangent: Type
     perturbations: tuple[ShapedArray, ...]
-
-    def __init__(
-        self, arrays: tuple[ShapedArray, ...], tangent: Type, perturbations: tuple[ShapedArray, ...]
-    ) -> None:
-        set_once(self, "arrays", arrays)
-        set_once(self, "tangent", tangent)
-        set_once(self, "perturbations", perturbations)
 
     def differentiated(self, leaves: Sequence[Any]) -> list[Any]:
         """Return those of the leaves of a value that have its tangents.

@@ -21,7 +21,7 @@ from xprim.sharded_types import as_typed, has_sharding, meshes_of, near
 from xprim.source import Source, describe
 from xtree.boundaries import boundary, leave
 from xtree.errors import message, preformatted
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
@@ -65,19 +65,10 @@ class Effect(Record):
       Effect(name='log', ordered=False, exact=True, repeatable=False)
     """
 
-    __slots__ = __match_args__ = ("name", "ordered", "exact", "repeatable")
     name: str
-    ordered: bool
-    exact: bool
-    repeatable: bool
-
-    def __init__(
-        self, name: str, ordered: bool = True, exact: bool = True, repeatable: bool = False
-    ) -> None:
-        set_once(self, "name", name)
-        set_once(self, "ordered", ordered)
-        set_once(self, "exact", exact)
-        set_once(self, "repeatable", repeatable)
+    ordered: bool = True
+    exact: bool = True
+    repeatable: bool = False
 
     def __str__(self) -> str:
         return self.name

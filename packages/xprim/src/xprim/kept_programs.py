@@ -24,7 +24,7 @@ from xprim.jaxpr import ClosedJaxpr, Jaxpr, holds_arrays
 from xprim.refs import BaseRef, RefUse
 from xprim.staging import close_over
 from xtree.interning import remember
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = ["Staged", "KeptPrograms", "stage_with_refs"]
 
@@ -34,24 +34,13 @@ __dir__ = __all__.copy
 class Staged(Record):
     """A function as a program: the values that it captured go before its other operands."""
 
-    __slots__ = __match_args__ = ("closed", "captured", "out_tree", "refs", "read")
     closed: ClosedJaxpr
     captured: Sequence[Any]
     out_tree: Any
-    refs: Sequence[RefUse]
+    refs: Sequence[RefUse] = ()
     """References that it writes: their values are its last arguments and its last results."""
-    read: Sequence[RefUse]
+    read: Sequence[RefUse] = ()
     """References that it only reads: their values are the first that it captured."""
-
-    def __init__(
-        self, closed: ClosedJaxpr, captured: Sequence[Any], out_tree: Any,
-        refs: Sequence[RefUse] = (), read: Sequence[RefUse] = (),
-    ) -> None:  # fmt: skip
-        set_once(self, "closed", closed)
-        set_once(self, "captured", captured)
-        set_once(self, "out_tree", out_tree)
-        set_once(self, "refs", refs)
-        set_once(self, "read", read)
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:

@@ -36,7 +36,7 @@ from xprim.errors import CheckError, ConcretizationTypeError, described, message
 from xprim.source import is_hidden
 from xprim.trace import Tracer
 from xtree.errors import shown
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "CheckSite", "check_sizes", "require", "require_axis", "require_choice", "require_dtype",
@@ -447,22 +447,11 @@ class CheckSite(Record):
         where     train.py:3
     """
 
-    __slots__ = __match_args__ = ("kind", "text", "tree", "where", "is_debug")
     kind: str
     text: str
-    tree: xtree.PyTreeDef
-    where: str
-    is_debug: bool
-
-    def __init__(
-        self, kind: str, text: str, tree: xtree.PyTreeDef | None = None, where: str = "",
-        is_debug: bool = False,
-    ) -> None:  # fmt: skip
-        set_once(self, "kind", kind)
-        set_once(self, "text", text)
-        set_once(self, "tree", xtree.structure(((), {})) if tree is None else tree)
-        set_once(self, "where", where)
-        set_once(self, "is_debug", is_debug)
+    tree: xtree.PyTreeDef | None = None
+    where: str = ""
+    is_debug: bool = False
 
     def message(
         self, values: Sequence[Any], index: tuple[int, ...] | None = None,
@@ -475,8 +464,10 @@ class CheckSite(Record):
           index: the example of a batch that failed.
           outer: that of a batch of calls.
         """
-        args, kwargs = self.tree.unflatten([_scalar(x) for x in values])
-        text = self.text.format(*args, **kwargs)
+        text = self.text
+        if self.tree is not None:
+            args, kwargs = self.tree.unflatten([_scalar(x) for x in values])
+            text = text.format(*args, **kwargs)
         if index:
             first, newline, rest = text.partition("\n")
             text = f"{first} (at mapped index {', '.join(map(str, index))}){newline}{rest}"

@@ -36,7 +36,7 @@ from typing import Any, Final
 
 from xprim.avals import ShapedArray
 from xprim.errors import DuplicateRuleError
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
@@ -55,24 +55,12 @@ _NO_PARTS: Final[Mapping[str, str]] = {}
 class Kind(Record):
     """A kind of rule: its name, its signature, who asks for it, and whether all must have it."""
 
-    __slots__ = __match_args__ = ("name", "signature", "consumer", "required", "doc", "parts")
     name: str
     signature: str
     consumer: str
     required: bool
     doc: str
-    parts: Mapping[str, str]
-
-    def __init__(
-        self, name: str, signature: str, consumer: str, required: bool, doc: str,
-        parts: Mapping[str, str] = _NO_PARTS,
-    ) -> None:  # fmt: skip
-        set_once(self, "name", name)
-        set_once(self, "signature", signature)
-        set_once(self, "consumer", consumer)
-        set_once(self, "required", required)
-        set_once(self, "doc", doc)
-        set_once(self, "parts", parts)
+    parts: Mapping[str, str] = _NO_PARTS
 
     def rules_among(self, rules: Mapping[str, Any]) -> dict[str, Any]:
         """Return the rules of this kind among those of a primitive: its parts, or the one."""
@@ -152,8 +140,8 @@ declare_kind(
         "used": "(cotangents, used, *operands, **params) -> cotangents: the transpose that knows "
         "which elements of the results are used: for each result an array that is 0 where the "
         "program cannot read it, None where it may read all, a Zero where none",
-        "uses_all": "True: each element of an operand counts in some result by a factor above 0, so "
-        "that the transpose of what is used of the results is what is used of the operands",
+        "uses_all": "True: each element of an operand counts in some result, by a factor above 0: "
+        "the transpose of what is used of the results is what is used of the operands",
     },
     doc="the transpose of a linear primitive",
 )
@@ -363,11 +351,7 @@ STRUCTURAL: Final = Symbol(
 class Operand(Record):
     """Stands for an operand of the primitive among the arguments of a `NumpyCall`."""
 
-    __slots__ = __match_args__ = ("number",)
     number: int
-
-    def __init__(self, number: int) -> None:
-        set_once(self, "number", number)
 
 
 class NumpyCall(Record):
@@ -384,30 +368,15 @@ class NumpyCall(Record):
         broadcasts them, and that of the result to the function that is called in its place.
     """
 
-    __slots__ = __match_args__ = ("function", "arguments", "specialize")
     function: Callable[..., Any]
-    arguments: tuple[Any, ...] | None
-    specialize: Callable[[list[ShapedArray], ShapedArray], Callable[..., Any]] | None
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...] | None = None,
-        specialize: Callable[[list[ShapedArray], ShapedArray], Callable[..., Any]] | None = None,
-    ) -> None:
-        set_once(self, "function", function)
-        set_once(self, "arguments", arguments)
-        set_once(self, "specialize", specialize)
+    arguments: tuple[Any, ...] | None = None
+    specialize: Callable[[list[ShapedArray], ShapedArray], Callable[..., Any]] | None = None
 
 
 class LinearIn(Record):
     """The jvp symbol of a primitive that is linear in some operands, the others held fixed."""
 
-    __slots__ = __match_args__ = ("argnums",)
     argnums: tuple[int, ...]
-
-    def __init__(self, argnums: tuple[int, ...]) -> None:
-        set_once(self, "argnums", argnums)
 
 
 def linear_in(*argnums: int) -> LinearIn:
@@ -421,11 +390,7 @@ def linear_in(*argnums: int) -> LinearIn:
 class MultiLinear(Record):
     """The jvp symbol of a primitive that is linear in each of some operands separately."""
 
-    __slots__ = __match_args__ = ("argnums",)
     argnums: tuple[int, ...]
-
-    def __init__(self, argnums: tuple[int, ...]) -> None:
-        set_once(self, "argnums", argnums)
 
 
 def multilinear(*argnums: int) -> MultiLinear:
@@ -436,13 +401,8 @@ def multilinear(*argnums: int) -> MultiLinear:
 class Undefined(Record):
     """A deliberate gap among the rules of a primitive; the reason reaches the user."""
 
-    __slots__ = __match_args__ = ("reason", "hint")
     reason: str
-    hint: str
-
-    def __init__(self, reason: str, hint: str = "") -> None:
-        set_once(self, "reason", reason)
-        set_once(self, "hint", hint)
+    hint: str = ""
 
 
 def undefined(reason: str, hint: str = "") -> Undefined:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias
 
 from xtree.boundaries import boundary
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "DictKey",
@@ -34,11 +34,7 @@ KeyPath: TypeAlias = tuple[KeyEntry, ...]
 class SequenceKey(Record):
     """The position of a child in a list or tuple; prints as `[0]`."""
 
-    __slots__ = __match_args__ = ("idx",)
     idx: int
-
-    def __init__(self, idx: int) -> None:
-        set_once(self, "idx", idx)
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
@@ -47,11 +43,7 @@ class SequenceKey(Record):
 class DictKey(Record):
     """The key of a child in a dict; prints as `['name']`."""
 
-    __slots__ = __match_args__ = ("key",)
     key: Hashable
-
-    def __init__(self, key: Hashable) -> None:
-        set_once(self, "key", key)
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"
@@ -60,11 +52,7 @@ class DictKey(Record):
 class GetAttrKey(Record):
     """The attribute that holds a child (dataclasses, namedtuples); prints as `.name`."""
 
-    __slots__ = __match_args__ = ("name",)
     name: str
-
-    def __init__(self, name: str) -> None:
-        set_once(self, "name", name)
 
     def __str__(self) -> str:
         return f".{self.name}"
@@ -73,11 +61,7 @@ class GetAttrKey(Record):
 class FlattenedIndexKey(Record):
     """The position of a child of a class without keys; prints as `[<flat index 0>]`."""
 
-    __slots__ = __match_args__ = ("key",)
     key: int
-
-    def __init__(self, key: int) -> None:
-        set_once(self, "key", key)
 
     def __hash__(self) -> int:
         return hash((FlattenedIndexKey, self.key))

@@ -12,7 +12,7 @@ from xtree.errors import MalformedNodeError, StructureMismatchError, message, sh
 from xtree.generated_code import define_function
 from xtree.interning import InternTable, equality_key, is_hashable, is_same, remember, value_key
 from xtree.key_paths import KeyPath, keystr
-from xtree.records import Record, set_once
+from xtree.records import Record
 from xtree.registry import DICT, TUPLE, NodeType, default_registry
 
 __all__ = [
@@ -142,21 +142,11 @@ class Mismatch(Record):
         hint: the remedy, where one is certain.
     """
 
-    __slots__ = __match_args__ = ("path", "problem", "got", "expected", "hint")
     path: KeyPath
     problem: str
     got: str
     expected: str
-    hint: str
-
-    def __init__(
-        self, path: KeyPath, problem: str, got: str, expected: str, hint: str = ""
-    ) -> None:
-        set_once(self, "path", path)
-        set_once(self, "problem", problem)
-        set_once(self, "got", got)
-        set_once(self, "expected", expected)
-        set_once(self, "hint", hint)
+    hint: str = ""
 
     def error(
         self, operation: str, prefix: str = "the prefix", full: str = "the tree"

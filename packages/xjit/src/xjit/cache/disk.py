@@ -20,7 +20,7 @@ from xjit.byte_formats import sha256
 from xprim import runtime_options
 from xprim.errors import XStackRuntimeError, message
 from xtree.namespaces import late_import
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "BadEntryError", "Entry", "compressed", "expanded", "pack", "private_directory",
@@ -60,15 +60,8 @@ class Entry(Record):
       facts: what people want to know of it: text and numbers by name.
     """
 
-    __slots__ = __match_args__ = ("content", "facts")
     content: bytes
     facts: Mapping[str, Any]
-
-    def __init__(
-        self, content: bytes, facts: Mapping[str, Any],
-    ) -> None:  # fmt: skip
-        set_once(self, "content", content)
-        set_once(self, "facts", facts)
 
 
 def pack(key: str, entry: Entry) -> bytes:

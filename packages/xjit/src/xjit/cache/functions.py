@@ -30,7 +30,7 @@ from xprim.refs import BaseRef, RefUse
 from xprim.source import capture, describe_full
 from xprim.strict_options import calls_its_function
 from xprim.transformed import flat_arrays
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = ()
 
@@ -114,18 +114,9 @@ class RefsOfCall(Record):
       captured: those of outside, and whether they are written.
     """
 
-    __slots__ = __match_args__ = ("passed", "written_arguments", "captured")
     passed: dict[int, Any]
     written_arguments: tuple[int, ...]
     captured: Sequence[tuple[Any, bool]]
-
-    def __init__(
-        self, passed: dict[int, Any], written_arguments: tuple[int, ...],
-        captured: Sequence[tuple[Any, bool]],
-    ) -> None:  # fmt: skip
-        set_once(self, "passed", passed)
-        set_once(self, "written_arguments", written_arguments)
-        set_once(self, "captured", captured)
 
     def given(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the arguments of a program that runs now, and may take the memory of some."""

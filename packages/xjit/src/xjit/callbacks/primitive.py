@@ -21,7 +21,7 @@ from xprim.contracts import BatchAxis, JVPHandle, is_gpu
 from xprim.errors import MissingRuleError, message
 from xprim.requirements import require
 from xtree.interning import forkable_lock
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "CompiledCallback", "effects_barrier", "run_and_wait", "DEBUG", "EACH", "DebugEffect",
@@ -266,15 +266,9 @@ VMAP_METHODS = (
 class ForEachExample(Record):
     """Calls a function for each example of a batch in turn, and stacks the results."""
 
-    __slots__ = __match_args__ = ("host", "mapped", "size")
     host: HostFunction
     mapped: tuple[bool, ...]
     size: int
-
-    def __init__(self, host: HostFunction, mapped: tuple[bool, ...], size: int) -> None:
-        set_once(self, "host", host)
-        set_once(self, "mapped", mapped)
-        set_once(self, "size", size)
 
     def __call__(
         self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]

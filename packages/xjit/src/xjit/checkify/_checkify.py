@@ -412,8 +412,6 @@ def check_error(error: Error) -> None:
 class _RaiseAgain(CheckSite):
     """The check of an error that a program has already."""
 
-    __slots__ = ()
-
     def message(
         self, values: Any, index: tuple[int, ...] | None = None,
         outer: tuple[int, ...] | None = None,

@@ -29,7 +29,7 @@ from xprim.rules import BACKWARD
 from xprim.strict_options import range_text
 from xprim.tracebacks import boundary
 from xprim.transformed import as_arrays, check_function
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = ["FirstNan", "find_nan", "report_of", "with_report"]
 
@@ -48,24 +48,10 @@ class _Site(CheckSite):
       is_detailed: whether a failure stores the index and the ranges of operands.
     """
 
-    __slots__ = ("is_backward", "is_detailed", "operands", "shape")
-    __match_args__ = (
-        *CheckSite.__match_args__, "is_backward", "operands", "shape", "is_detailed",
-    )  # fmt: skip
-    is_backward: bool
-    operands: tuple[str, ...]
-    shape: tuple[int, ...]
-    is_detailed: bool
-
-    def __init__(
-        self, text: str, where: str, is_backward: bool, operands: tuple[str, ...],
-        shape: tuple[int, ...], is_detailed: bool,
-    ) -> None:  # fmt: skip
-        super().__init__("first_nan", text, where=where)
-        set_once(self, "is_backward", is_backward)
-        set_once(self, "operands", operands)
-        set_once(self, "shape", shape)
-        set_once(self, "is_detailed", is_detailed)
+    is_backward: bool = False
+    operands: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+    is_detailed: bool = False
 
 
 class FirstNan(Record):
@@ -82,9 +68,6 @@ class FirstNan(Record):
         were not looked at.
     """
 
-    __slots__ = __match_args__ = (
-        "operation", "where", "is_backward", "index", "shape", "steps", "operands",
-    )  # fmt: skip
     operation: str
     where: str
     is_backward: bool
@@ -92,17 +75,6 @@ class FirstNan(Record):
     shape: tuple[int, ...]
     steps: tuple[int, ...]
     operands: tuple[tuple[str, float, float], ...]
-
-    def __init__(
-        self, operation: str, where: str, is_backward: bool, index: tuple[int, ...],
-        shape: tuple[int, ...], steps: tuple[int, ...],
-        operands: tuple[tuple[str, float, float], ...],
-    ) -> None:  # fmt: skip
-        for name, value in zip(
-            self.__match_args__,
-            (operation, where, is_backward, index, shape, steps, operands), strict=True,
-        ):  # fmt: skip
-            set_once(self, name, value)
 
     def brief(self) -> str:
         """Return operation, operands, element, pass and steps in one line."""
@@ -256,7 +228,7 @@ class _Search(_checkify.EnabledChecks):
         state = no_failure(self.width)
         for x in operands:
             if dtypes.is_inexact(x.aval.dtype):
-                site = _Site("argument", "", False, (), x.aval.shape, True)
+                site = _Site("first_nan", "argument", shape=x.aval.shape, is_detailed=True)
                 state = self._check(state, site, x, [])
         return self.run(closed, state, operands)[0]
 
@@ -291,8 +263,10 @@ class _Search(_checkify.EnabledChecks):
             where = source.describe(eqn.source)
             for x in results:
                 if dtypes.is_inexact(x.aval.dtype):
-                    site = _Site(eqn.primitive.name, where, is_backward, kinds, x.aval.shape,
-                                 self.is_detailed)  # fmt: skip
+                    site = _Site(
+                        "first_nan", eqn.primitive.name, where=where, is_backward=is_backward,
+                        operands=kinds, shape=x.aval.shape, is_detailed=self.is_detailed
+                    )  # fmt: skip
                     state = self._check(state, site, x, given)
             return state, results
         is_loop = eqn.primitive.name in _LOOPS

@@ -52,7 +52,7 @@ from xprim.sharded_types import in_memory_kind
 from xprim.tracebacks import boundaries
 from xprim.typing import DTypeLike, PyTree, ShardingLike
 from xtree import broadcast_prefix, tree_flatten, tree_unflatten
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "Shard",
@@ -77,20 +77,10 @@ class Shard(Record):
       data: the piece, an array on the device; None on a device of another process.
     """
 
-    __slots__ = __match_args__ = ("device", "sharding", "global_shape", "data")
     device: Any
     sharding: Sharding
     global_shape: tuple[int, ...]
-    data: Array | None
-
-    def __init__(
-        self, device: Any, sharding: Sharding, global_shape: tuple[int, ...],
-        data: Array | None = None,
-    ) -> None:  # fmt: skip
-        set_once(self, "device", device)
-        set_once(self, "sharding", sharding)
-        set_once(self, "global_shape", global_shape)
-        set_once(self, "data", data)
+    data: Array | None = None
 
     @property
     def index(self) -> Index:

@@ -81,7 +81,7 @@ from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 from xprim.strict_options import host_kernels
 from xtree.interning import remember
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "NO_LAYOUTS", "Layouts", "LoweredProgram", "lower", "source_locations", "text_of_piece",
@@ -136,10 +136,6 @@ class LoweredProgram(Record):
       splits: who says how operations of it are split over devices.
     """
 
-    __slots__ = __match_args__ = (
-        "name", "body", "constants", "kept", "donated", "useless", "in_avals", "out_avals",
-        "callbacks", "platform", "inspections", "splits",
-    )  # fmt: skip
     name: str
     body: str
     constants: tuple[ConcreteArray, ...]
@@ -150,27 +146,8 @@ class LoweredProgram(Record):
     out_avals: tuple[ShapedArray, ...]
     callbacks: tuple[Callable[..., Any], ...]
     platform: str
-    inspections: tuple[Inspection, ...]
-    splits: tuple[Any, ...]
-
-    def __init__(
-        self, name: str, body: str, constants: tuple[ConcreteArray, ...], kept: tuple[int, ...],
-        donated: tuple[int, ...], useless: tuple[int, ...], in_avals: tuple[ShapedArray, ...],
-        out_avals: tuple[ShapedArray, ...], callbacks: tuple[Callable[..., Any], ...],
-        platform: str, inspections: tuple[Inspection, ...] = (), splits: tuple[Any, ...] = (),
-    ) -> None:  # fmt: skip
-        set_once(self, "name", name)
-        set_once(self, "body", body)
-        set_once(self, "constants", constants)
-        set_once(self, "kept", kept)
-        set_once(self, "donated", donated)
-        set_once(self, "useless", useless)
-        set_once(self, "in_avals", in_avals)
-        set_once(self, "out_avals", out_avals)
-        set_once(self, "callbacks", callbacks)
-        set_once(self, "platform", platform)
-        set_once(self, "inspections", inspections)
-        set_once(self, "splits", splits)
+    inspections: tuple[Inspection, ...] = ()
+    splits: tuple[Any, ...] = ()
 
     @property
     def python_functions(self) -> tuple[Callable[..., Any], ...]:

@@ -17,7 +17,7 @@ from xjit.jaxlib_gateway import ShardingProbe
 from xprim import Array, ConcreteArray, Primitive, dimension_names, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = ["inspect_sharding_p", "inspect_value"]
 
@@ -36,19 +36,10 @@ class Inspection(Record):
         a column for each of those that run the code by themselves.
     """
 
-    __slots__ = __match_args__ = ("callback", "ndim", "mark", "members")
     callback: Callable[[Any], Any]
     ndim: int
     mark: str
     members: np.ndarray[Any, Any]
-
-    def __init__(
-        self, callback: Callable[[Any], Any], ndim: int, mark: str, members: np.ndarray[Any, Any],
-    ) -> None:  # fmt: skip
-        set_once(self, "callback", callback)
-        set_once(self, "ndim", ndim)
-        set_once(self, "mark", mark)
-        set_once(self, "members", members)
 
     def tiles(self, probe: ShardingProbe) -> Any:
         """Return what a probe found, now that the program is compiled."""

@@ -59,7 +59,6 @@ class Layout(Record):
 
     AUTO: ClassVar[Any] = _Auto()
 
-    __slots__ = __match_args__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
     major_to_minor: tuple[int, ...]
     tiling: tuple[tuple[int, ...], ...] | None
     sub_byte_element_size_in_bits: int
@@ -95,7 +94,6 @@ class Format(Record):
       Format(layout=AutoLayout, sharding=None)
     """
 
-    __slots__ = __match_args__ = ("layout", "sharding")
     layout: Layout | _Auto | None
     sharding: Sharding | None
 

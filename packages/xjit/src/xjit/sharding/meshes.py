@@ -501,15 +501,9 @@ class AbstractDevice(Record):
       platform: `cpu`, `gpu`, ...
     """
 
-    __slots__ = __match_args__ = ("device_kind", "num_cores", "platform")
     device_kind: str
     num_cores: int | None
     platform: str
-
-    def __init__(self, device_kind: str, num_cores: int | None, platform: str) -> None:
-        set_once(self, "device_kind", device_kind)
-        set_once(self, "num_cores", num_cores)
-        set_once(self, "platform", platform)
 
     def __repr__(self) -> str:
         return (f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "

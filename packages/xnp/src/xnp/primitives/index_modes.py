@@ -149,8 +149,6 @@ def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
 class IndexSite(CheckSite):
     """The check of positions in a program, which raises an IndexError."""
 
-    __slots__ = ()
-
     def error(self, values: Sequence[Any], index: tuple[int, ...] | None = None) -> IndexCheckError:
         """Return the exception for the first position out of bounds."""
         return IndexCheckError(self.message(values, index))

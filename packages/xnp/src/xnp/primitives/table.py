@@ -266,7 +266,6 @@ class Tolerance(Record):
       Tolerance(atol=0.0, rtol=0.0, ulps=4)
     """
 
-    __slots__ = __match_args__ = ("atol", "rtol", "ulps")
     atol: float
     rtol: float
     ulps: int

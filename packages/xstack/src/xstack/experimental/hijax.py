@@ -54,7 +54,7 @@ from xprim.transformed import path_of
 from xstack.interpreters.ad import instantiate_zeros, is_undefined_primal
 from xstack.namespaces import namespace
 from xtree.errors import message
-from xtree.records import Record, set_once
+from xtree.records import Record
 
 __all__ = [
     "AbstractValue",
@@ -93,12 +93,10 @@ class AxisData(Record):
       explicit_mesh_axis: None, as `spmd_name`.
     """
 
-    __slots__ = __match_args__ = ("size", "name", "spmd_name", "explicit_mesh_axis")
-
-    def __init__(self, size: int) -> None:
-        set_once(self, "size", size)
-        for attribute in ("name", "spmd_name", "explicit_mesh_axis"):
-            set_once(self, attribute, None)
+    size: int
+    name: None = None
+    spmd_name: None = None
+    explicit_mesh_axis: None = None
 
 
 @xtree.register_static
@@ -111,15 +109,9 @@ class _Saved(Record):
       is_nonzero: for each value of the result, whether it has a tangent.
     """
 
-    __slots__ = __match_args__ = ("is_perturbed", "is_needed", "is_nonzero")
-
-    def __init__(
-        self, is_perturbed: tuple[bool, ...], is_needed: tuple[bool, ...],
-        is_nonzero: tuple[bool, ...],
-    ) -> None:  # fmt: skip
-        set_once(self, "is_perturbed", is_perturbed)
-        set_once(self, "is_needed", is_needed)
-        set_once(self, "is_nonzero", is_nonzero)
+    is_perturbed: tuple[bool, ...]
+    is_needed: tuple[bool, ...]
+    is_nonzero: tuple[bool, ...]
 
 
 class _Types:
