@@ -77,6 +77,12 @@ def _set_hypothesis_profile() -> None:
 _set_hypothesis_profile()
 
 
+@pytest.fixture
+def unmeasured_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start processes without coverage, which imports modules and reads the working directory."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample", type=int, default=1, metavar="N", help="run only every Nth of the tests"

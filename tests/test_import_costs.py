@@ -17,6 +17,8 @@ from xad import grad
 from xjit import jit
 from xprim import make_jaxpr
 
+pytestmark = pytest.mark.usefixtures("unmeasured_processes")
+
 
 def run(code: str) -> str:
     """Run a program in a fresh process and return what it printed."""

@@ -16,6 +16,7 @@ def test_digests_are_those_of_hashlib(size):
     assert sha256(memoryview(data)).hexdigest() == hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.usefixtures("unmeasured_processes")
 def test_a_compiled_program_loads_no_openssl():
     program = (
         "import sys, xnp; from xjit import jit; jit(lambda x: x * 2)(xnp.ones(3)); "

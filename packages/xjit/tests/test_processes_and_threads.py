@@ -174,6 +174,7 @@ def test_a_fork_while_threads_trace_and_flatten_leaves_no_lock_held():
     )
 
 
+@pytest.mark.usefixtures("unmeasured_processes")
 def test_a_deleted_working_directory_does_no_harm(tmp_path):
     run_in_new_process(f"""
         import os
