@@ -25,7 +25,7 @@ _NAMES_BY_MODULE = {
     "arg_reductions": ("argmax", "argmin"),
     "attention": ("attention", "attention_cotangent", "attention_tangent"),
     "cholesky": ("cholesky", "cholesky_update", "symmetric_product"),
-    "complex_functions": ("hypot", "hypot_derivative"),
+    "complex_functions": ("angle_derivative", "hypot", "hypot_derivative"),
     "cond": ("branch_operands", "cond"),
     "control_flow": ("check", "platform_index"),
     "conversion": (

@@ -23,19 +23,20 @@ from xnp.primitives.lowering_text import Text, choose, of_parts, parts_of, where
 from xnp.primitives.table import Accuracy, bind, mul, retyped_stablehlo, tunable_stablehlo
 from xnp.primitives.vector_functions import bits_of, bits_of_one, floats, over_least_normal
 from xprim import Primitive, ShapedArray, Zero, dtypes, state
-from xprim.contracts import Builder
+from xprim.contracts import Builder, outline
 
 __all__ = ()
 
 
-# ------------------------------------------------------------------------------------------ lengths
-# The length of two numbers, sqrt(x^2 + y^2), and its derivatives of every order.
+# ------------------------------------------------------------------------------- lengths and angles
+# The length of two numbers, sqrt(x^2 + y^2), their angle, atan2(x, y), and the derivatives of both.
 #
-# `hypot_derivative[orders=(i, j)]` is the derivative i times by x and j times by y. With
-# z = hypot(x, y), u = x / z and v = y / z it is p(u, v) / z^(n - 1), n = i + j, p a polynomial: 1
-# for n = 0, and then, as u' = v^2 / z, v' = -u v / z and z' = u by x, and likewise by y, found by
-# recurrence. So no order forms the square of what is tiny or huge, and only its result may leave
-# the range of a dtype.
+# `hypot_derivative[orders=(i, j)]` is the derivative i times by x and j times by y, as is
+# `angle_derivative`. With z = hypot(x, y), u = x / z and v = y / z both are p(u, v) / z^m, p a
+# polynomial and m the number of times n = i + j, less 1 for the length: 1 for n = 0 of the length,
+# v and -u for n = 1 of the angle, and then, as u' = v^2 / z, v' = -u v / z and z' = u by x, and
+# likewise by y, found by recurrence. So no order forms the square of what is tiny or huge, and only
+# its result may leave the range of a dtype.
 
 # ------------------------------------------------------------------------- numbers within a range
 
@@ -50,11 +51,11 @@ class _Range:
 
     def __init__(self, x: Text, y: Text) -> None:
         dtype = x.aval.dtype
-        bound, self.most, self.least = _IN_RANGE[dtype.itemsize]
+        self.bound, self.most, self.least = _IN_RANGE[dtype.itemsize]
         self.tiny, self.one = float(dtypes.finfo(dtype).tiny), bits_of_one(dtype)
         sizes = [x.op("abs"), y.op("abs")]
         top = sizes[0].op("maximum", sizes[1])
-        self.is_high, self.is_low = top > bound, top < 1 / bound
+        self.is_high, self.is_low = top > self.bound, top < 1 / self.bound
         self.sizes = [self._scale(size) for size in sizes]
 
     def _scale(self, x: Text) -> Text:
@@ -79,10 +80,15 @@ class _Range:
         low = where(in_tiny < 1.0, subnormal, in_tiny * self.tiny)
         return where(self.is_low, low, x * where(self.is_high, x.like(self.most), 1.0))
 
-    def power(self) -> Text:
-        """Write the power."""
-        low = where(self.is_low, self.sizes[0].like(1 / self.tiny / self.least), 1.0)
-        return where(self.is_high, low.like(1 / self.most), low)
+    def powers(self) -> tuple[Text, Text]:
+        """Write two factors of the power: what a quotient by a tiny length exceeds, and the rest.
+
+        That is before the quotient, which else may be too small, and no product is too large.
+        """
+        one = self.sizes[0].like(1.0)
+        rest = where(self.is_low, one.like(1 / self.tiny / self.least / self.bound), 1.0)
+        before = where(self.is_low, one.like(self.bound), 1.0)
+        return before, where(self.is_high, one.like(1 / self.most), rest)
 
 
 def magnitude(x: Text, y: Text) -> Text:
@@ -108,111 +114,190 @@ def is_infinite(x: Text) -> Text:
 # ------------------------------------------------------------------------------------ derivatives
 
 
+Rule = Callable[..., Any]
+Orders = tuple[int, int]
+Terms = dict[tuple[int, int], int]
+
+# p of the derivatives that the others are found from, by the powers of u and v
+_FIRST: dict[str, dict[Orders, Terms]] = {
+    "hypot": {(0, 0): {(0, 0): 1}},
+    "angle": {(1, 0): {(0, 1): 1}, (0, 1): {(1, 0): -1}},
+}
+
+
+def _power_of_length(function: str, orders: Orders) -> int:
+    """Return m, the power of the length that a derivative is divided by."""
+    return sum(orders) - (function == "hypot")
+
+
 @functools.cache
-def _terms(by_x: int, by_y: int) -> dict[tuple[int, int], int]:
+def _terms(function: str, orders: Orders) -> Terms:
     """Return p of a derivative: the coefficient by the powers of u and v."""
-    if not by_x and not by_y:
-        return {(0, 0): 1}
-    found: dict[tuple[int, int], int] = {}
-    lower = _terms(by_x - 1, by_y) if by_x else {(b, a): c for (a, b), c in
-                                                 _terms(by_y - 1, 0).items()}  # fmt: skip
-    n = by_x + by_y - 1
-    for (a, b), c in lower.items():
-        # by x: a u^(a-1) v^(b+2) - b u^(a+1) v^b + (1 - n) u^(a+1) v^b; by y with u and v swapped
-        steps = [((a - 1, b + 2), a), ((a + 1, b), 1 - n - b)] if by_x else [
-            ((a + 2, b - 1), b), ((a, b + 1), 1 - n - a)]  # fmt: skip
+    first = _FIRST[function]
+    if orders in first:
+        return first[orders]
+    by_x, by_y = orders
+    lower = (by_x - 1, by_y) if by_x else (by_x, by_y - 1)
+    m, found = _power_of_length(function, lower), {}
+    for (a, b), c in _terms(function, lower).items():
+        # by x: a u^(a-1) v^(b+2) - (b + m) u^(a+1) v^b; by y with u and v swapped
+        steps = [((a - 1, b + 2), a), ((a + 1, b), -b - m)] if by_x else [
+            ((a + 2, b - 1), b), ((a, b + 1), -a - m)]  # fmt: skip
         for powers, factor in steps:
             found[powers] = found.get(powers, 0) + c * factor
     return {powers: c for powers, c in found.items() if c}
 
 
-def _over_length(orders: tuple[int, int], x: Any, y: Any, length: Any, power: Any = None) -> Any:
-    """Return p(u, v) / z^(n - 1) of operands and their length z, all times a power of 2, if given.
+def _over_length(
+    function: str, orders: Orders, x: Any, y: Any, length: Any, powers: Any = None
+) -> Any:
+    """Return p(u, v) / z^m of operands and their length z, all times powers of 2, if given.
 
-    Each quotient by z is multiplied by the power: the result is of the operands as they were.
+    Each quotient by z is multiplied by them: the result is of the operands as they were.
     """
     total, u, v = None, x / length, y / length
-    for (a, b), c in _terms(*orders).items():
+    for (a, b), c in _terms(function, orders).items():
         term = functools.reduce(lambda x, y: x * y, [u] * a + [v] * b)
         term = term if c == 1 else term * float(c)
         total = term if total is None else total + term
-    for _ in range(sum(orders) - 1):
-        total = total / length
-        total = total if power is None else total * power
+    for _ in range(_power_of_length(function, orders)):
+        if powers is None:
+            total = total / length
+        else:
+            total = total * powers[0] / length * powers[1]
     return total
 
 
-@lowering_text.in_wider
-def _derivative_numpy(x: Any, y: Any, *, orders: tuple[int, int]) -> Any:
-    length, info = np.hypot(x, y), dtypes.finfo(x.dtype)
-    if length.size and info.tiny / info.eps < length.min() and length.max() < math.inf:
-        return _over_length(orders, x, y, length)
-    size, zero = np.maximum(np.abs(x), np.abs(y)), np.zeros((), x.dtype)
-    _, exponent = np.frexp(size)
-    a, b = np.ldexp(x, -exponent), np.ldexp(y, -exponent)
-    found = np.ldexp(_over_length(orders, a, b, np.hypot(a, b)), (1 - sum(orders)) * exponent)
-    found = np.where(size == 0, zero, found)
-    first = x if orders[0] else y
-    at_infinity = np.where(np.isinf(first), np.sign(first), zero) if sum(orders) == 1 else zero
-    return np.where(np.isinf(x) | np.isinf(y), at_infinity, found)
+def _first_of_angle(by_x: bool, x: Any, y: Any) -> Any:
+    """Return y / (x^2 + y^2) or -x / (x^2 + y^2), of the ratio of the operands and no square."""
+    squares, info = x * x + y * y, dtypes.finfo(x.dtype)
+    if squares.size and info.tiny / info.eps < squares.min() and squares.max() < math.inf:
+        return (y if by_x else -x) / squares
+    is_steep, one = np.abs(x) > np.abs(y), np.ones((), x.dtype)
+    greater, lesser = np.where(is_steep, x, y), np.where(is_steep, y, x)
+    ratio = lesser / greater
+    total = greater + lesser * ratio
+    found = np.where(is_steep, ratio, one) / total if by_x else np.where(
+        is_steep, one, ratio) / -total  # fmt: skip
+    is_far = np.isinf(greater) & ~np.isnan(lesser)
+    return np.where(is_far, np.zeros((), x.dtype), found)
 
 
-def _derivative_text(orders: tuple[int, int], b: Builder, operands: Any, aval: ShapedArray) -> str:
+def _first_of_angle_text(by_x: bool, x: Text, y: Text) -> Text:
+    """Write the same of operands times a power of 2, which the exponent of the greater gives.
+
+    So both squares are in range at the cost of integer operations alone: the exponents of what is
+    multiplied have the sum of that of 2 and that of 1, and only 0 has an infinite factor.
+    """
+    info = dtypes.finfo(x.aval.dtype)
+    highest = ((1 << info.nexp) - 1) << info.nmant
+    greater = bits_of(x.op("abs")).op("maximum", bits_of(y.op("abs")))
+    exponent = greater.op("and", highest)
+    power = floats(highest - exponent)
+    u, v = x * power, y * power
+    found = (v if by_x else -u) / (u * u + v * v) * power
+    is_far = greater.compare("EQ", highest)  # those of NaN are greater
+    return where(is_far, found.like(0.0), found)
+
+
+def _derivative_numpy(function: str) -> Callable[..., Any]:
+    @lowering_text.in_wider
+    def rule(x: Any, y: Any, *, orders: Orders) -> Any:
+        one_by_one = sum(orders) == 1
+        if function == "angle" and one_by_one:
+            return _first_of_angle(orders[0] == 1, x, y)
+        info, length, m = dtypes.finfo(x.dtype), np.hypot(x, y), _power_of_length(function, orders)
+        if length.size and info.tiny / info.eps < length.min() and length.max() < math.inf:
+            return _over_length(function, orders, x, y, length)
+        size, zero = np.maximum(np.abs(x), np.abs(y)), np.zeros((), x.dtype)
+        _, exponent = np.frexp(size)
+        a, b = np.ldexp(x, -exponent), np.ldexp(y, -exponent)
+        found = np.ldexp(_over_length(function, orders, a, b, np.hypot(a, b)), -m * exponent)
+        if function == "hypot":
+            found = np.where(size == 0, zero, found)
+        first = x if orders[0] else y
+        at_infinity = np.where(np.isinf(first), np.sign(first), zero) if one_by_one else zero
+        return np.where(np.isinf(x) | np.isinf(y), at_infinity, found)
+
+    return rule
+
+
+def _derivative_text(
+    function: str, orders: Orders, b: Builder, operands: Any, aval: ShapedArray
+) -> str:
     x, y = [Text(b, name, aval) for name in operands]
+    if function == "angle" and sum(orders) == 1:
+        return _first_of_angle_text(orders[0] == 1, x, y).name
     scaled = _Range(x, y)
     length = scaled.length()
     is_zero = length == 0.0
     length = where(is_zero, length.like(1.0), length)
     u, v = scaled.signed(x, y)
-    found = _over_length(orders, u, v, length, scaled.power())
+    found = _over_length(function, orders, u, v, length, scaled.powers())
     limit = found.like(0.0)
-    found = where(is_zero, limit, found)
+    found = where(is_zero, limit if function == "hypot" else limit.like(math.nan), found)
     if sum(orders) == 1:
         first = x if orders[0] else y
         limit = where(is_infinite(first), first.op("sign"), limit)
     return where(is_infinite(x) | is_infinite(y), limit, found).name
 
 
-def _derivative_stablehlo(
-    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, orders: tuple[int, int]
-) -> list[str]:
-    def in_place(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-        (out,) = avals_out
-        names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
-        return [_derivative_text(orders, b, names, out)]
+def _derivative_stablehlo(function: str) -> Rule:
+    def stablehlo(
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, orders: Orders
+    ) -> list[str]:
+        def in_place(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+            (out,) = avals_out
+            names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
+            return [_derivative_text(function, orders, b, names, out)]
 
-    found: list[str] = lowering_text.upcast(in_place, lowering_text.WIDER, np.float32)(
-        b, operands, avals_in, avals_out
+        write = lowering_text.upcast(in_place, lowering_text.WIDER, np.float32)
+        if function == "angle":
+            (out,), types = avals_out, [avals_out[0]] * 2
+            names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
+            return outline(b, lambda inner, xs: write(inner, xs, types, [out]), names, types, [out],
+                           f"angle_derivative {orders}", "angle_derivative")
+        found: list[str] = write(b, operands, avals_in, avals_out)
+        return found
+
+    return stablehlo
+
+
+def _define_derivative(function: str) -> Primitive:
+    """Define `hypot_derivative` or `angle_derivative`, of all orders."""
+    name, by_numpy = f"{function}_derivative", _derivative_numpy(function)
+
+    def jvp(primals: Any, tangents: Any, *, orders: Orders) -> Any:
+        (x, y), (i, j) = primals, orders
+        (z,) = state.trace.process(primitive, (x, y), {"orders": orders})
+        total = None
+        for dot, more in zip(tangents, ((i + 1, j), (i, j + 1)), strict=True):
+            if type(dot) is not Zero:
+                # derivatives may be infinite, and tangents zero: of an imaginary part, say
+                term = bind("absorbing_product", dot, primitive.bind(x, y, orders=more)[0])
+                term = table.repeat_scalar(term, z.aval.shape)
+                total = term if total is None else table.add(total, term)
+        return (z,), (Zero(z.aval) if total is None else total,)
+
+    primitive = Primitive(
+        name,
+        shape=table.elementwise_shape(name, table.FLOATING),
+        numpy=lambda x, y, *, orders: (by_numpy(x, y, orders=orders),),
+        stablehlo=_derivative_stablehlo(function),
+        jvp=jvp,
+        transpose=xprim.undefined("it is not linear"),
+        batch=xprim.ELEMENTWISE,
     )
-    return found
+    return primitive
+
+
+hypot_derivative_p = _define_derivative("hypot")
+angle_derivative_p = _define_derivative("angle")
 
 
 def _derivative(x: Any, y: Any, by_x: int, by_y: int) -> Any:
     return hypot_derivative_p.bind(x, y, orders=(by_x, by_y))[0]
 
-
-def _derivative_jvp(primals: Any, tangents: Any, *, orders: tuple[int, int]) -> Any:
-    (x, y), (i, j) = primals, orders
-    (z,) = state.trace.process(hypot_derivative_p, (x, y), {"orders": orders})
-    total = None
-    for dot, more in zip(tangents, ((i + 1, j), (i, j + 1)), strict=True):
-        if type(dot) is not Zero:
-            # derivatives may be infinite, and tangents zero: of the imaginary part of a number, say
-            term = bind("absorbing_product", dot, _derivative(x, y, *more))
-            term = table.repeat_scalar(term, z.aval.shape)
-            total = term if total is None else table.add(total, term)
-    return (z,), (Zero(z.aval) if total is None else total,)
-
-
-hypot_derivative_p = Primitive(
-    "hypot_derivative",
-    shape=table.elementwise_shape("hypot_derivative", table.FLOATING),
-    numpy=lambda x, y, *, orders: (_derivative_numpy(x, y, orders=orders),),
-    stablehlo=_derivative_stablehlo,
-    jvp=_derivative_jvp,
-    transpose=xprim.undefined("it is not linear"),
-    batch=xprim.ELEMENTWISE,
-)
 
 hypot_p = table.binary(
     "hypot", table.FLOATING, numpy=lowering_text.in_wider(np.hypot), ufunc=np.hypot,
@@ -229,7 +314,6 @@ Parts = tuple[Text, Text]
 Formula = Callable[[Text, Text], Parts]
 # from the parts of the operand and those that an operation found to the right ones
 Correction = Callable[[Parts, Parts], Parts]
-Rule = Callable[..., Any]
 
 
 def by_parts(formula: Formula, op: str = "") -> Rule:

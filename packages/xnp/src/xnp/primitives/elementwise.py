@@ -1240,14 +1240,14 @@ def _first_without_subnormals(name: str) -> Any:
 # XLA's own divides them, which is NaN of two subnormal numbers; one that is 0 it looks for
 _atan2_stablehlo = _first_without_subnormals("stablehlo.atan2")
 
-# the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
+# the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2), without squares
 atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2,
     stablehlo=vectorised(
         vector.single_angle, _atan2_stablehlo, wide=vector.wide_angle, in_single=True
     ),
-    jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_square(x), _square(y)))),
-         lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_square(x), _square(y))))),
+    jvp=(lambda x_dot, z, x, y: mul(x_dot, bind("angle_derivative", x, y, orders=(1, 0))),
+         lambda y_dot, z, x, y: mul(y_dot, bind("angle_derivative", x, y, orders=(0, 1)))),
     cost=costs.nothing,
 )  # fmt: skip
 

@@ -267,10 +267,15 @@ _POWERS = {
     "rsqrt": unary_samples(INEXACT, _positive, tolerance=rounding),
     "cbrt": unary_samples(FLOATS, _away_from_zero, tolerance=rounding),
     "hypot": binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=rounding),
-    "hypot_derivative": [
-        replace(sample, params={"orders": orders}) for orders in ((1, 0), (1, 2))
-        for sample in binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=_roughly)
-    ],
+    **{
+        f"{function}_derivative": [
+            replace(sample, params={"orders": orders}) for orders in ((1, 0), (1, 2))
+            for sample in binary_samples(
+                FLOATS, _away_from_zero, _away_from_zero, tolerance=_roughly
+            )
+        ]
+        for function in ("angle", "hypot")
+    },
     "one_minus_square": unary_samples(INEXACT, tolerance=_roughly),
     "polynomial": [
         Sample([smooth_values((2, 3), dtype, lambda x: x), array(1.5, dtype), array(-2.0, dtype),
