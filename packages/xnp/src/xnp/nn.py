@@ -324,9 +324,14 @@ def soft_sign(x: ArrayLike) -> Array:
 
 def _soft_sign(x: Any) -> Array:
     # the largest number stands for infinity: both give 1
-    near = x if dtypes.is_complex(x.dtype) else _between(float(dtypes.finfo(x.dtype).max), x)
-    result: Array = near / (abs(near) + 1)
-    return result
+    if dtypes.is_complex(x.dtype):
+        quotient: Array = x / (abs(x) + 1)
+        return quotient
+    near = _between(float(dtypes.finfo(x.dtype).max), x)
+    size = abs(near)
+    rest = 1 / (size + 1)
+    # 1 - rest beyond 1, whose derivative rest^2 is no difference
+    return _where(size > 1, _where(near < 0, rest - 1, 1 - rest), near * rest)
 
 
 @dispatched(1)
@@ -640,6 +645,8 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         >>> nn.squareplus(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0.618, 1.   , 2.414], dtype=float32)
     """
+    if isinstance(b, int | float) and b == 0 and not np.iscomplexobj(x):
+        return relu(inexact("squareplus", x)[0])
     return _squareplus(x, b)
 
 

@@ -119,7 +119,8 @@ _DEAR = 8
 _DEAR_NAMES = frozenset([
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma",
     "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "gelu_by_tanh", "igamma", "lgamma", "log",
-    "log1p", "logaddexp", "logaddexp2", "logistic", "pow", "silu", "sin", "sinh", "tan", "tanh",
+    "log1p", "logaddexp", "logaddexp2", "logistic", "logistic_rest", "pow", "silu", "sin", "sinh",
+    "tan", "tanh",
 ])  # fmt: skip
 
 

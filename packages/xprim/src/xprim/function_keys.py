@@ -346,7 +346,8 @@ def identities(key: Any) -> Iterable[Identity]:
 _STANDARD = frozenset(
     "__future__ _abc _bisect _collections _collections_abc _functools _heapq _operator abc bisect "
     "builtins cmath collections contextlib copy dataclasses enum fractions functools heapq "
-    "itertools keyword math numbers operator reprlib statistics string textwrap types typing".split()
+    "itertools keyword math numbers operator reprlib statistics string textwrap types "
+    "typing".split()
 )
 # Parts of NumPy that hold state or read the world outside.
 _IMPURE = tuple(

@@ -138,7 +138,8 @@ def _terms(function: str, orders: Orders) -> Terms:
         return first[orders]
     by_x, by_y = orders
     lower = (by_x - 1, by_y) if by_x else (by_x, by_y - 1)
-    m, found = _power_of_length(function, lower), {}
+    m = _power_of_length(function, lower)
+    found: Terms = {}
     for (a, b), c in _terms(function, lower).items():
         # by x: a u^(a-1) v^(b+2) - (b + m) u^(a+1) v^b; by y with u and v swapped
         steps = [((a - 1, b + 2), a), ((a + 1, b), -b - m)] if by_x else [
@@ -255,8 +256,10 @@ def _derivative_stablehlo(function: str) -> Rule:
         if function == "angle":
             (out,), types = avals_out, [avals_out[0]] * 2
             names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
-            return outline(b, lambda inner, xs: write(inner, xs, types, [out]), names, types, [out],
-                           f"angle_derivative {orders}", "angle_derivative")
+            return outline(
+                b, lambda inner, xs: write(inner, xs, types, [out]), names, types, [out],
+                f"angle_derivative {orders}", "angle_derivative",
+            )  # fmt: skip
         found: list[str] = write(b, operands, avals_in, avals_out)
         return found
 

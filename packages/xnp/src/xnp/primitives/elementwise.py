@@ -270,7 +270,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
     z = outs[0]
     if type(y_dot) is Zero:
         dot = Zero(z.aval) if type(x_dot) is Zero else div_p.bind(x_dot, y)[0]
-    elif type(x_dot) is Zero:  # d(x/y) = -(x/y)/y dy, the factor computed once for all dy
+    elif type(x_dot) is Zero:  # d(x/y) = -(x/y) (1/y) dy, the factor computed once for all dy
         dot = mul_p.bind(y_dot, neg_p.bind(div_p.bind(z, y)[0])[0])[0]
     elif y.aval.shape != z.aval.shape:
         # d(x/y) = dx/y - (x/y) (dy/y): in reverse mode the second sum is divided, not its terms
@@ -1055,24 +1055,35 @@ def _logistic_numpy(x: Any) -> Any:
 
 
 def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
-    return mul(x_dot, mul(y, _logistic_rest(y, x)))
+    return mul(x_dot, mul(y, _logistic_rest(x)))
 
 
-def _logistic_rest(y: Any, x: Any) -> Any:
-    """Return 1 - logistic(x) with all digits, from y = logistic(x).
-
-    It is e^-x y, whose power the compiled form of y computes already. Where that overflows y is 0,
-    and so is all that this is a factor of.
-    """
+def _logistic_rest(x: Any) -> Any:
+    """Return 1 - logistic(x) with all digits."""
     if dtypes.is_complex(x.aval.dtype):
         return bind("logistic", neg(x))
-    power = bind("min", bind("exp", neg(x)), scalar_like(x, float(dtypes.finfo(x.aval.dtype).max)))
-    return mul(power, y)
+    return logistic_rest_p.bind(x)[0]
+
+
+def _logistic_rest_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    """Write e^-x logistic(x), whose power the compiled form of the logistic computes already.
+
+    Where that overflows the logistic is 0, and so is all that this is a factor of.
+    """
+    x = Text(b, operands[0], avals_out[0])
+    power = (-x).op("exponential").op("minimum", float(dtypes.finfo(x.aval.dtype).max))
+    return [(power * x.op("logistic")).name]
 
 
 logistic_p = unary(
     "logistic", INEXACT, numpy=_logistic_numpy, tunable=True, jvp=_logistic_jvp,
     stablehlo=_or_complex("logistic", _in_single(tunable_stablehlo("stablehlo.logistic"))),
+)  # fmt: skip
+# A primitive, whose derivative is no sum of terms e^-x y^2 that cancel, and underflow in reverse
+logistic_rest_p = unary(
+    "logistic_rest", FLOATING, numpy=lambda x: _logistic_numpy(-x),
+    stablehlo=_in_single(_logistic_rest_stablehlo),
+    jvp=lambda x_dot, y, x: mul(x_dot, neg(mul(y, bind("logistic", x)))),
 )  # fmt: skip
 
 
@@ -1099,7 +1110,7 @@ def _silu_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     end = _ends(x.aval.dtype)
     near = bind("clamp", scalar_like(x, -end), x, scalar_like(x, end))
     s = bind("logistic", x)
-    rest = mul(near, _logistic_rest(s, x))
+    rest = mul(near, _logistic_rest(x))
     return mul(x_dot, mul(s, add(rest, scalar_like(x, 1))))
 
 
@@ -1274,13 +1285,25 @@ tanh_p = unary(
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
 )  # fmt: skip
+
+
+def _asinh_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    if x.aval.dtype in COMPLEX:
+        return mul(x_dot, bind("rsqrt", _one_plus_square(x)))
+    # 1 / |x| of large numbers, whose squares are infinite
+    size, one = bind("abs", x), scalar_like(x, 1)
+    is_far = bind("gt", size, scalar_like(x, 2.0 ** (dtypes.finfo(x.aval.dtype).maxexp // 2 - 1)))
+    near = bind("rsqrt", _one_plus_square(select(is_far, one, x)))
+    return mul(x_dot, select(is_far, div(one, select(is_far, size, one)), near))
+
+
 asinh_p = unary(
     "asinh", INEXACT, numpy=np.arcsinh,
     stablehlo=_or_complex("asinh", vectorised(
         vector.single_inverse_hyperbolic_sine, _in_single(_formula("chlo.asinh")),
         wide=vector.wide_inverse_hyperbolic_sine, in_single=True,
     )),
-    jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
+    jvp=_asinh_jvp,
 )  # fmt: skip
 # sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
 acosh_p = unary(
@@ -1377,7 +1400,7 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
     (z,) = state.trace.process(pow_p, (x, y), {})
     total = None
     if type(x_dot) is not Zero:
-        less = bind("pow", _base_of_power(x, y, z.aval.shape), sub(y, scalar_like(y, 1)))
+        less = _lower_power(x, y, z.aval.shape)
         total = repeat_scalar(mul(x_dot, mul(in_dtype(y, x.aval.dtype), less)), z.aval.shape)
     if type(y_dot) is not Zero and y.aval.dtype in INEXACT:
         base = select(bind("eq", x, scalar_like(x, 0)), scalar_like(x, 1), x)
@@ -1386,12 +1409,19 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
     return (z,), (Zero(z.aval) if total is None else total,)
 
 
-def _base_of_power(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
-    """Return the base of x^(y-1): x, but 1 where y = 0 and 1 / x is infinite or NaN."""
-    at_zero = bind("eq", y, scalar_like(y, 0))
-    tame = bind("is_finite", bind("abs", div(scalar_like(x, 1), x)))
-    usual = bind("or", bind("not", at_zero), tame)
-    return select(repeat_scalar(usual, shape), repeat_scalar(x, shape), scalar_like(x, 1))
+def _lower_power(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
+    """Return x^(y-1); where y = 0, and 1 / x is infinite or NaN, a 1.
+
+    Where y = 0, and 1 / x^2 is infinite or NaN, it depends on neither: 0 times that is 0.
+    """
+    at_zero, one = bind("eq", y, scalar_like(y, 0)), scalar_like(x, 1)
+    inverse = div(one, x)
+    is_tame, is_smooth = [bind("is_finite", bind("abs", v)) for v in (inverse, div(inverse, x))]
+    usual = repeat_scalar(bind("or", bind("not", at_zero), is_smooth), shape)
+    fixed = bind("stop_gradient", select(is_tame, inverse, one))
+    base = select(usual, repeat_scalar(x, shape), one)
+    power = repeat_scalar(bind("pow", base, sub(y, scalar_like(y, 1))), shape)
+    return select(usual, power, repeat_scalar(fixed, shape))
 
 
 pow_p = Primitive(

@@ -277,6 +277,7 @@ _POWERS = {
         for function in ("angle", "hypot")
     },
     "one_minus_square": unary_samples(INEXACT, tolerance=_roughly),
+    "logistic_rest": unary_samples(FLOATS, tolerance=_roughly),
     "polynomial": [
         Sample([smooth_values((2, 3), dtype, lambda x: x), array(1.5, dtype), array(-2.0, dtype),
                 smooth_values((2, 3), dtype, lambda x: x, 5)], {}, rounding(dtype, 20.0),
