@@ -443,7 +443,7 @@ def test_what_nobody_put_anywhere_follows_in_every_order():
         total = f(y, there)
         np.testing.assert_array_equal(total, 2 * X)
         assert total.devices() == {xstack.devices()[1]}
-    with pytest.raises(ValueError, match="put on different devices"):
+    with pytest.raises(ValueError, match="incompatible devices for jitted computation"):
         jit(lambda a, b: a + b)(ours().laid(), there)
 
 
@@ -452,7 +452,7 @@ def test_a_deleted_array_says_so():
     y.delete()
     for use in (lambda: xstack.device_put(y, ours().turned), lambda: jit(lambda x: x)(y),
                 lambda: xstack.device_put(y, ours().any), lambda: y.format):  # fmt: skip
-        with pytest.raises(RuntimeError, match="was deleted and has no value any more"):
+        with pytest.raises(RuntimeError, match="it was deleted"):
             use()
 
 

@@ -241,7 +241,7 @@ def test_where_all_is_allowed_known_positions_are_moved_inside():
             assert int(f(lambda x: x[5])(x)) == 2 and int(f(lambda x: x[-9])(x)) == 0
             assert f(lambda x: x[7, 1:])(column).tolist() == [4, 5]
             assert f(lambda x: x.at[5].set(9))(x).tolist() == [0, 1, 2]
-        with pytest.raises(IndexError, match="too many indices"):
+        with pytest.raises(IndexError, match="Too many indices"):
             jit(lambda x: x[0, 0])(x)
     for f in (lambda g: g, jit):  # nothing that was found out then is kept
         with pytest.raises(IndexError):

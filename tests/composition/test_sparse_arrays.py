@@ -320,11 +320,11 @@ ARRAYS = [
     np.s_[np.arange(4)[:, None], np.array([[0, 2]])], np.s_[np.array([], int)], np.s_[[1, 0], 2],
 ]  # fmt: skip
 WRONG = [
-    (np.s_[0, 0, 0, 0], IndexError, "too many indices: 4 for an array of 3"),
+    (np.s_[0, 0, 0, 0], IndexError, "Too many indices: array is 3-dimensional, but 4 were indexed"),
     (4, IndexError, "4 is out of bounds for axis 0"),
     (np.array([0, -5]), IndexError, "-5 is out of bounds for axis 0"),
-    (np.array([0.5]), TypeError, "arrays that index must be of integers or booleans"),
-    (np.array([True, False]), IndexError, "a mask must have the shape"),
+    (np.array([0.5]), TypeError, "Indexer must have integer or boolean type"),
+    (np.array([True, False]), IndexError, "boolean index did not match shape"),
     (False, TypeError, "a single boolean must be True"),
 ]
 

@@ -48,7 +48,7 @@ def an_array_as_static_argument():
 @refused(
     RuntimeError,
     """
-    Array: this array was donated to <lambda> and has no value any more.
+    Array has been deleted: it was donated to <lambda>.
       hint      use what the call returns, x = f(x), or leave the argument out of donate_argnums
     """,
 )
@@ -62,7 +62,7 @@ def a_donated_array_used_again():
 @refused(
     RuntimeError,
     """
-    Array: this float32[1000] was donated to <lambda> and has no value any more.
+    Array has been deleted with shape=float32[1000]: it was donated to <lambda>.
       hint      use what the call returns, x = f(x), or leave the argument out of donate_argnums
     """,
 )
@@ -90,7 +90,7 @@ def an_array_donated_twice_in_one_call():
 @refused(
     RuntimeError,
     """
-    Array: this array was deleted and has no value any more.
+    Array has been deleted with shape=float32[3]: it was deleted.
     """,
 )
 def a_deleted_array():

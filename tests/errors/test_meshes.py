@@ -37,7 +37,7 @@ ARRAY = np.ones((8, 3), np.float32)
 @refused(
     ValueError,
     """
-    make_mesh: the shape takes 64 devices.
+    make_mesh: Number of devices must be >= 64, the product of the shape.
       got       8 devices for the shape (64,)
       hint      XSTACK_NUM_CPU_DEVICES=64 in the environment makes as many virtual CPU devices
     """,
@@ -178,7 +178,7 @@ def a_member_of_members_along_the_same_axis():
 @refused(
     ValueError,
     """
-    add_up: the arguments were put on different devices.
+    add_up: Received incompatible devices for jitted computation.
       got       a: float32[8,3] on 8 devices, cpu:0 to cpu:7
                 b: float32[8,3] on 4 devices, cpu:0 to cpu:3
       hint      bring them together with device_put(x, device)
@@ -210,7 +210,7 @@ def an_argument_that_does_not_divide():
 @refused(
     RuntimeError,
     """
-    Array: this float32[8,3] was donated to <lambda> and has no value any more.
+    Array has been deleted with shape=float32[8,3]: it was donated to <lambda>.
       hint      use what the call returns, x = f(x), or leave the argument out of donate_argnums
     """,
 )
@@ -283,7 +283,7 @@ def a_mesh_of_fewer_devices_inside_a_program():
 @refused(
     RuntimeError,
     """
-    Array: this float32[8,3] was deleted and has no value any more.
+    Array has been deleted with shape=float32[8,3]: it was deleted.
     """,
 )
 def a_spread_array_that_was_deleted():
@@ -322,10 +322,10 @@ def an_array_of_fewer_shards_than_the_mesh_has():
 @refused(
     ValueError,
     """
-    make_array_from_single_device_arrays: a piece has another type than its sharding requires.
+    make_array_from_single_device_arrays: Expected shard shape (2, 3) doesn't match the single device array shape (3, 3).
       got       float32[3, 3]
       expected  float32[2, 3]
-    """,
+    """,  # noqa: E501
 )
 def a_shard_of_another_shape():
     pieces = [device_put(ARRAY[:3], d) for d in devices("cpu")[:8]]

@@ -383,7 +383,7 @@ def nonzero_of_a_traced_array():
 @refused(
     TypeError,
     """
-    array: arrays do not change, so elements cannot be assigned.
+    array: arrays are immutable and do not support item assignment.
       hint      x = x.at[0].set(123) makes a new array
     """,
 )
@@ -395,7 +395,7 @@ def an_assignment_to_an_element():
 @refused(
     TypeError,
     """
-    array: arrays do not change, so elements cannot be assigned.
+    array: arrays are immutable and do not support item assignment.
       hint      x = x.at[1:, 0].set(0.0) makes a new array
     """,
 )
@@ -410,7 +410,7 @@ def an_assignment_to_a_slice_of_a_traced_array():
 @refused(
     TypeError,
     """
-    array: arrays do not change, so elements cannot be deleted.
+    array: arrays are immutable and do not support item deletion.
       hint      xnp.delete(x, 0) makes a new array
     """,
 )
@@ -422,7 +422,7 @@ def an_element_deleted():
 @refused(
     ConcretizationTypeError,
     """
-    hash: a traced value is unhashable: dictionaries and sets need the value.
+    hash: unhashable type, a traced value: dictionaries and sets need the value.
       got       a traced i32[]
       where     the argument i of chosen at test_traced_values.py:LINE
       hint      look up in arrays, not in dictionaries or sets: xnp.array(a_list)[i], lax.switch;

@@ -41,7 +41,7 @@ from xnp import lax
 X = np.float32([0.3, 0.8, 1.7])
 WEIGHTS = np.float32([0.5, -1.0, 2.0])
 
-NO_REVERSE = "reverse mode needs a bound on the number of steps"
+NO_REVERSE = "Reverse-mode differentiation does not work for lax.while_loop"
 NO_TRANSPOSE = "forward mode needs the transpose of the bwd rule"
 
 

@@ -189,12 +189,12 @@ def test_a_donated_or_deleted_array_says_so():
     x = device_put(HOST, SHARDINGS[1])
     y = device_put(x, SHARDINGS[2], donate=True)
     np.testing.assert_array_equal(y, HOST)
-    with pytest.raises(RuntimeError, match=r"float32\[8,4,3\] was donated to device_put"):
+    with pytest.raises(RuntimeError, match=r"float32\[8,4,3\]: it was donated to device_put"):
         x.addressable_shards  # noqa: B018
     y.delete()
     assert y.is_deleted()
     for use in (lambda: y.sharding, lambda: device_put(y, SHARDINGS[0]), lambda: y + 1):
-        with pytest.raises(RuntimeError, match="was deleted and has no value"):
+        with pytest.raises(RuntimeError, match=r"Array has been deleted.*it was deleted"):
             use()
 
 
@@ -219,7 +219,9 @@ def test_arrays_are_made_of_what_a_callback_gives_once_for_each_piece():
         (8,), SHARDINGS[4], lambda i: np.arange(8)[i], dtype="float16"
     )
     assert halves.dtype == np.float16
-    with pytest.raises(ValueError, match="a piece has another type"):
+    with pytest.raises(
+        ValueError, match=r"Expected shard shape \(4,.*the single device array shape"
+    ):
         make_array_from_callback((8,), SHARDINGS[1], lambda i: np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="does not divide evenly"):
         make_array_from_callback((3,), SHARDINGS[1], lambda i: np.zeros(3, np.float32))
@@ -236,7 +238,9 @@ def test_arrays_are_made_of_arrays_on_devices_without_a_copy():
         make_array_from_single_device_arrays(HOST.shape, SHARDINGS[3], pieces[1:])
     with pytest.raises(ValueError, match="two arrays are on one device"):
         make_array_from_single_device_arrays(HOST.shape, SHARDINGS[3], [pieces[0]] * 8)
-    with pytest.raises(ValueError, match="a piece has another type"):
+    with pytest.raises(
+        ValueError, match=r"Expected shard shape \(4,.*the single device array shape"
+    ):
         make_array_from_single_device_arrays((8, 4), SHARDINGS[3], pieces)
     with pytest.raises(ValueError, match="another dtype"):
         make_array_from_single_device_arrays(HOST.shape, SHARDINGS[3], pieces, dtype=np.int32)

@@ -243,7 +243,7 @@ def test_loops_over_committed_arrays_run_on_their_device():
         try:
             lax.scan(lambda c, y: (c + y, y), elsewhere[0], outs[1])
         except ValueError as error:
-            assert "put on different devices" in str(error), error
+            assert "incompatible devices for jitted computation" in str(error), error
         else:
             raise AssertionError
     print("all")

@@ -317,7 +317,7 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
         (
             lambda: jit(lambda x, y: x + y)(device_put(HOST, on("x")), device_put(HOST, CPUS[3])),
             ValueError,
-            r"(?s)arguments were put on different devices.*x: float32\[8,4\].*y: float32\[8,4\]",
+            r"(?s)incompatible devices for jitted.*x: float32\[8,4\].*y: float32\[8,4\]",
         ),
         (
             lambda: (
@@ -325,7 +325,7 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
                 + device_put(HOST, NamedSharding(Mesh(CPUS[:4], "x"), P("x")))
             ),
             ValueError,
-            "put on different devices",
+            "incompatible devices for jitted computation",
         ),
         (
             lambda: jit(lambda x: x, in_shardings=on("x", "y", None))(HOST),

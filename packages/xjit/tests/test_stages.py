@@ -188,7 +188,7 @@ def test_a_program_is_compiled_for_the_device_of_its_arguments(describes):
             compiled(device_put(x, here))
     add = jit(lambda a, b: a + b)
     assert add.lower(x, given).compile()(x, x).devices() == {there}
-    with pytest.raises(ValueError, match="the arguments were put on different devices"):
+    with pytest.raises(ValueError, match="Received incompatible devices for jitted computation"):
         add.lower(device_put(x, here), given)
     chosen = jit(lambda v: v + 1, device=here).lower(given).compile()
     assert chosen(device_put(x, there)).devices() == {here}

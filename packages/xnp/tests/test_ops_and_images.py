@@ -59,7 +59,7 @@ def test_rows_out_of_range_may_be_clipped_and_a_row_may_stand_for_all():
     [
         (lambda: ops.segment_sum(np.ones(2), np.ones(2)), TypeError, "must be integers"),
         (lambda: ops.segment_sum(np.ones(3), IDS), ValueError, "a segment for each row"),
-        (lambda: ops.segment_sum(1.0, IDS, -1), ValueError, "num_segments must not be negative"),
+        (lambda: ops.segment_sum(1.0, IDS, -1), ValueError, "num_segments must be non-negative"),
         (lambda: ops.segment_sum(1.0, IDS, bucket_size=0), ValueError, "bucket_size must be at"),
         (lambda: image.resize(np.ones(3), (2, 2), "linear"), ValueError, "a size for each dim"),
         (lambda: image.resize(np.ones(3), (2,), "best"), ValueError, "unknown method 'best'"),

@@ -112,7 +112,7 @@ def test_an_array_of_keys_has_the_shape_of_its_keys() -> None:
     assert bool(np.asarray(keys[1, 2] == keys.ravel()[5]))
     k1, k2 = keys[0, :2]
     assert not bool(np.asarray(k1 == k2))
-    with pytest.raises(IndexError, match="too many indices"):
+    with pytest.raises(IndexError, match=r"(?i)too many indices"):
         keys[0, 0, 0]
 
 

@@ -159,7 +159,7 @@ def _on_device_chosen(program: Program, base: Placement, devices: Sequence[Any])
     chosen = dict.fromkeys([d for d in devices if d is not None]) if is_free else {}
     if len(chosen) > 1:
         raise ValueError(message(
-            program.name, "the arguments were put on different devices.",
+            program.name, "Received incompatible devices for jitted computation.",
             got=", ".join(map(str, chosen)), hint="bring them together with device_put(x, device)",
         ))  # fmt: skip
     return committed_to(next(iter(chosen))) if chosen else base

@@ -194,7 +194,7 @@ class _Join:
     def _count(self, num_segments: Any, ids: Array) -> int:
         if num_segments is not None:
             count = static_int(num_segments, self.name, "num_segments")
-            require(count >= 0, self.name, "num_segments must not be negative, got {}.", count)
+            require(count >= 0, self.name, "num_segments must be non-negative, got {}.", count)
             return int(count)
         if type(ids) is not ConcreteArray:
             raise ConcretizationTypeError(

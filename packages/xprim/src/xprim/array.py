@@ -152,8 +152,8 @@ class ConcreteArray(Array):
                 elements: np.ndarray[Any, Any] | None = getattr(self, "_elements", None)
                 if elements is None:
                     raise RuntimeError(message(
-                        "Array",
-                        f"this {self.aval.str_long()} was deleted or donated and has no value.",
+                        f"Array has been deleted with shape={self.aval.str_long()}",
+                        "it was deleted or donated.",
                         hint="an argument named in donate_argnums must not be used after the call",
                     ))  # fmt: skip
                 return elements

@@ -159,7 +159,7 @@ class Tracer(Array):
 
     def __hash__(self) -> int:  # type: ignore[override]
         raise errors.ConcretizationTypeError(
-            self, "hash", "a traced value is unhashable: dictionaries and sets need the value.",
+            self, "hash", "unhashable type, a traced value: dictionaries and sets need the value.",
             "look up in arrays, not in dictionaries or sets: xnp.array(a_list)[i], lax.switch;\n"
             "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
         )  # fmt: skip

@@ -64,21 +64,33 @@ __all__ = ()
 
 
 class DeletedBuffer:
-    """Stands for the buffer of an array that was donated or deleted; says so when it is read."""
+    """Stands for the buffer of an array that was donated or deleted; says so when it is read.
 
-    __slots__ = ("why",)
+    Args:
+      why: what happened to it.
+      array_text: the shape and dtype of the array, "" for one that stands for several.
+    """
+
+    __slots__ = ("array_text", "why")
     committed = False
     _sharding = None  # no placement: the front of a compiled function turns to the long way
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, array_text: str = "") -> None:
         self.why = why
+        self.array_text = array_text
 
 
 def raise_deleted(array_text: str, buffer: DeletedBuffer) -> NoReturn:
-    """Raise the error for an array whose memory was given up."""
+    """Raise the error for an array whose memory was given up.
+
+    Args:
+      array_text: its shape and dtype, "" where they are not known.
+      buffer: what stands for its memory.
+    """
     hint = "use what the call returns, x = f(x), or leave the argument out of donate_argnums"
     raise RuntimeError(message(
-        "Array", f"this {array_text} {buffer.why} and has no value any more.",
+        "Array has been deleted" + (f" with shape={array_text}" if array_text else ""),
+        f"it {buffer.why}.",
         hint=hint if "donated" in buffer.why else "",
     ))  # fmt: skip
 

@@ -281,7 +281,7 @@ one_device = functools.lru_cache(maxsize=None)(OneDevice)
 def read_buffer(buffer: Any) -> Any:
     """Return a buffer's elements on the host; the reader of `xprim` arrays."""
     if type(buffer) is DeletedBuffer:
-        raise_deleted("array", buffer)
+        raise_deleted(buffer.array_text, buffer)
     return gateway.to_numpy(buffer)
 
 

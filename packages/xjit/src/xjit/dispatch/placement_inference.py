@@ -306,7 +306,7 @@ def _raise_conflict(
     between = "\n" if any(map(_is_spread, arrays)) else "; "
     shown = [*others[:1], i] if i >= 0 else placed[:2]
     raise ValueError(message(
-        operation, "the arguments were put on different devices.",
+        operation, "Received incompatible devices for jitted computation.",
         got=f"{between.join(map(described, shown))}",
         hint="bring them together with device_put(x, device)",
     ))  # fmt: skip

@@ -273,6 +273,13 @@ def make_array_from_single_device_arrays(
     for x in arrays:
         if not isinstance(x, ConcreteArray):
             raise _no_piece(operation, x)
+        if x.buffer is not None and (count := len(sharding_of(x).device_set)) > 1:
+            raise ValueError(message(
+                operation,
+                f"the arrays must have one shard each. An argument array had {count} shard(s).",
+                got=f"{x.aval.str_long()} with {sharding_of(x)!r}",
+                hint="[s.data for s in x.addressable_shards] are its pieces",
+            ))  # fmt: skip
         (buffer,) = buffers_at(default_placement(), [x]) if x.buffer is None else (
             in_order_of_numpy(x).buffer,)  # fmt: skip
         device = gateway.device_of(buffer)
@@ -420,8 +427,11 @@ def _assemble(
         if buffer.aval.shape != expected.stored.shape or dtype != expected.dtype:
             trailing = len(expected.stored.shape) - expected.ndim
             found = buffer.aval.shape[: buffer.aval.ndim - trailing]
+            differs = found != expected.shape
             raise ValueError(message(
-                operation, "a piece has another type than its sharding requires.",
+                operation,
+                f"Expected shard shape {expected.shape} doesn't match the single device array "
+                f"shape {found}." if differs else "a piece has another dtype than the first one.",
                 got=f"{dtype.name}{list(found)}",
                 expected=f"{expected.dtype.name}{list(expected.shape)}",
             ))  # fmt: skip

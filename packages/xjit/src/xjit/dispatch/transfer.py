@@ -224,7 +224,7 @@ def device_put(
     if donate:
         for old, new in zip(leaves, results, strict=True):
             if type(old) is ConcreteArray and old is not new:
-                give_up(old, DeletedBuffer("was donated to device_put"))
+                give_up(old, DeletedBuffer("was donated to device_put", old.aval.str_long()))
     return tree.unflatten(results)
 
 
@@ -718,7 +718,7 @@ def _value(self: ConcreteArray) -> Any:
 def _delete(self: ConcreteArray) -> None:
     """Give up the memory; using the array afterwards is an error."""
     buffer = self.buffer
-    give_up(self, DeletedBuffer("was deleted"))
+    give_up(self, DeletedBuffer("was deleted", self.aval.str_long()))
     if buffer is not None and type(buffer) is not DeletedBuffer:
         gateway.delete(buffer)
 

@@ -68,7 +68,7 @@ from xprim.avals import size_of, type_of_by_class
 from xprim.errors import described, message, place_of
 from xprim.kept_programs import Staged
 from xprim.key_uses import bind_noting_keys
-from xprim.promotion import result_type
+from xprim.promotion import TypePromotionError, result_type
 from xprim.refs import BaseRef, RefUse
 from xprim.requirements import static_int
 from xprim.sharded_types import without_dimension
@@ -1441,7 +1441,7 @@ def fori_loop(
         return _count(low, high, number, body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(message(
-            "fori_loop", "unroll needs bounds that are known while tracing.",
+            "fori_loop", "Can only use `unroll` with bounds that are known while tracing.",
             got=f"unroll={unroll!r} with "
             + ("a traced bound" if schedule is None else "max_steps"),
         ))  # fmt: skip
@@ -1506,7 +1506,14 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, _Number]:
             raise TypeError(message(
                 "fori_loop", f"{name} must be an integer scalar.", got=x.aval.strong().str_long(),
             ))  # fmt: skip
-    dtype = result_type(*arrays)
+    try:
+        dtype = result_type(*arrays)
+    except TypePromotionError as error:
+        raise TypePromotionError(message(
+            "fori_loop", "lower and upper arguments to fori_loop must have equal types.",
+            got=", ".join([x.aval.strong().str_long() for x in arrays]),
+            hint="convert one of them, lower.astype(upper.dtype)",
+        )) from error  # fmt: skip
     weak = arrays[0].aval.weak_type and arrays[0].dtype == dtype
 
     def number(x: Any) -> Array:

@@ -350,14 +350,14 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
     shown = _index_text(index)
     new = repr(value) if isinstance(value, bool | int | float | complex) else "value"
     raise TypeError(message(
-        "array", "arrays do not change, so elements cannot be assigned.",
+        "array", "arrays are immutable and do not support item assignment.",
         hint=f"x = x.at[{shown}].set({new}) makes a new array",
     ))  # fmt: skip
 
 
 def _delitem(self: Any, index: Any) -> None:
     raise TypeError(message(
-        "array", "arrays do not change, so elements cannot be deleted.",
+        "array", "arrays are immutable and do not support item deletion.",
         hint=f"xnp.delete(x, {_index_text(index)}) makes a new array",
     ))  # fmt: skip
 

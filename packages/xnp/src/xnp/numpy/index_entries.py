@@ -91,7 +91,8 @@ def entries_of(
     taken = sum([_count(part) for part in parts])
     if taken > len(shape):
         raise IndexError(message(
-            "index", f"too many indices: {taken} for an array of {len(shape)} dimensions.",
+            "index",
+            f"Too many indices: array is {len(shape)}-dimensional, but {taken} were indexed.",
             got=f"an index into shape {shape}",
         ))  # fmt: skip
     ellipses = [i for i, part in enumerate(parts) if part is Ellipsis]
@@ -193,7 +194,9 @@ def _plain(part: Any) -> Any:
     elif hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
         return as_array(part, what="index")
     raise IndexTypeError(message(
-        "index", f"{described(part)} is not an index.",
+        "index",
+        "Indexer must have integer or boolean type, got indexer with type "
+        f"{type(part).__name__}.",
         expected="ints, slices, None, ..., integer or boolean arrays",
     ))  # fmt: skip
 
@@ -201,13 +204,19 @@ def _plain(part: Any) -> Any:
 def _list_of_positions(part: Any) -> Any:
     if _holds_traced(part):
         return _join(part)
-    found = np.asarray([int(p) if isinstance(p, ConcreteArray) and not p.ndim else p for p in part])
+    try:
+        found = np.asarray(
+            [int(p) if isinstance(p, ConcreteArray) and not p.ndim else p for p in part]
+        )
+    except ValueError:  # rows of several lengths
+        found = np.asarray(None)
     if found.size == 0:
         found = found.astype(np.int32)
     if found.dtype.kind not in "iub":
         raise IndexTypeError(message(
-            "index", "a list can index only when it holds static integers or booleans.",
-            hint="stack traced integers first: xnp.stack([i, j])",
+            "index", "a list can index only when it is an array of integers or booleans.",
+            got=described(part),
+            hint="a tuple has an index for each dimension: x[tuple(indices)]",
         ))  # fmt: skip
     return found
 
@@ -266,7 +275,8 @@ def _entries(part: Any, axis: int, shape: Any, checks: bool, wraps: bool) -> lis
         return _mask_entries(part, axis, shape)
     if not dtypes.is_integer(part.aval.dtype):
         raise IndexTypeError(
-            f"index: arrays that index must be of integers or booleans, got {part.aval.str_long()}."
+            "index: Indexer must have integer or boolean type, got indexer with type "
+            f"{part.aval.str_long()}."
         )
     return [Positions(count_positions(part, shape[axis], wraps))]
 
@@ -316,7 +326,7 @@ def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
     expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
         raise IndexError(
-            f"index: a mask must have the shape of the dimensions it indexes, {expected}, got "
+            f"index: boolean index did not match shape {expected} of what it indexes, got "
             f"{mask.shape}."
         )
     if not mask.ndim:  # a single True: `FlagsInIndex` has the others

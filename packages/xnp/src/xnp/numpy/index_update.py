@@ -566,7 +566,7 @@ class IndexUpdateHelper:
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         del index, value
         raise TypeError(message(
-            "at[]", "arrays do not change, so elements cannot be assigned.", hint=_HINT,
+            "at[]", "arrays are immutable and do not support item assignment.", hint=_HINT,
         ))  # fmt: skip
 
     @boundary

@@ -339,7 +339,10 @@ def _windows_of_one(x: Any, entries: list[Entry]) -> Array:
 def _check_not_empty(shape: Any, dims: Any, batch: tuple[int, ...] = ()) -> None:
     for d in dims:
         if not shape[d] and 0 not in batch:
-            raise IndexError(f"index: dimension {d} of shape {shape} has no elements to read.")
+            raise IndexError(message(
+                "index", f"index is out of bounds for axis {d} with size 0.",
+                got=f"an index into shape {shape}",
+            ))  # fmt: skip
 
 
 def _gather(

@@ -1,0 +1,150 @@
+"""Phrases of error messages that programs written for JAX look for, in both libraries.
+
+A row is a program that is refused, the class that its users catch and the phrase that they match.
+The oracle refuses it in the same words, so that a test suite written for JAX finds them here; the
+rest of our messages is our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xstack
+
+jax = pytest.importorskip("jax")
+
+Program = Callable[[Any], Any]
+ROWS: dict[str, tuple[type[Exception], str, Program]] = {}
+
+
+def refused(error: type[Exception], phrase: str) -> Callable[[Program], Program]:
+    def add(program: Program) -> Program:
+        ROWS[program.__name__] = (error, phrase, program)
+        return program
+
+    return add
+
+
+@refused(RuntimeError, "Array has been deleted with shape=int32[3]")
+def a_deleted_array(lib: Any) -> None:
+    x = lib.numpy.arange(3, dtype="int32")
+    x.delete()
+    _ = x + 1
+
+
+@refused(RuntimeError, "Array has been deleted")
+def a_donated_array(lib: Any) -> None:
+    x = lib.numpy.ones(4)
+    lib.jit(lambda x: x + 1, donate_argnums=0)(x)
+    np.asarray(x)
+
+
+@refused(ValueError, "Received incompatible devices for jitted computation")
+def two_devices(lib: Any) -> None:
+    first, second = [lib.device_put(np.ones(8, np.float32), d) for d in lib.devices("cpu")[:2]]
+    lib.jit(lambda x, y: x + y)(first, second)
+
+
+@refused(TypeError, "unhashable type")
+def the_hash_of_a_traced_value(lib: Any) -> None:
+    lib.jit(hash)(1.0)
+
+
+@refused(IndexError, "Too many indices: array is 1-dimensional, but 2 were indexed")
+def an_index_for_each_of_two_dimensions(lib: Any) -> None:
+    _ = lib.numpy.zeros(3)[0, 0]
+
+
+@refused(IndexError, "boolean index did not match shape")
+def a_mask_of_another_shape(lib: Any) -> None:
+    _ = lib.numpy.arange(4)[lib.numpy.array([True, False])]
+
+
+@refused(TypeError, "Indexer must have integer or boolean type, got indexer with type float")
+def a_float_as_index(lib: Any) -> None:
+    _ = lib.numpy.zeros(2)[0.0]
+
+
+@refused(TypeError, "Indexer must have integer or boolean type, got indexer with type float32")
+def an_array_of_floats_as_index(lib: Any) -> None:
+    lib.numpy.zeros(2).at[lib.numpy.zeros(1)].set(1.0)
+
+
+@refused(IndexError, "index is out of bounds for axis 1 with size 0")
+def a_traced_index_of_an_empty_dimension(lib: Any) -> None:
+    x = lib.numpy.ones((2, 0))
+    lib.jit(lambda i: x[0, i])(0)
+
+
+@refused(TypeError, "arrays are immutable")
+def an_assignment(lib: Any) -> None:
+    lib.numpy.zeros(2)[0] = 1.0
+
+
+@refused(ValueError, "Reverse-mode differentiation does not work for lax.while_loop")
+def a_gradient_of_a_loop_without_a_bound(lib: Any) -> None:
+    lib.grad(lambda x: lib.lax.while_loop(lambda v: v < 5, lambda v: v * 2, x))(1.0)
+
+
+@refused(ValueError, "Can only use `unroll`")
+def a_loop_of_traced_length_that_is_unrolled(lib: Any) -> None:
+    lib.jit(lambda n: lib.lax.fori_loop(0, n, lambda i, c: c + 1, 0, unroll=2))(3)
+
+
+@refused(TypeError, "lower and upper arguments to fori_loop must have equal types")
+def bounds_of_two_dtypes(lib: Any) -> None:
+    with lib.numpy_dtype_promotion("strict"):
+        lib.lax.fori_loop(np.int16(0), lib.numpy.int32(3), lambda i, c: c, 0.0)
+
+
+@refused(ValueError, "num_segments must be non-negative")
+def a_negative_number_of_segments(lib: Any) -> None:
+    x = lib.numpy.arange(3)
+    lib.ops.segment_sum(x, x, num_segments=-1)
+
+
+@refused(ValueError, "Number of devices")
+def a_mesh_of_more_devices_than_there_are(lib: Any) -> None:
+    lib.make_mesh((4096,), ("x",))
+
+
+@refused(ValueError, "Expected shard shape (4,) doesn't match the single device array shape (5,)")
+def a_piece_of_another_shape(lib: Any) -> None:
+    mesh = lib.sharding.Mesh(np.array(lib.devices("cpu")[:2]), ("x",))
+    along = lib.sharding.NamedSharding(mesh, lib.sharding.PartitionSpec("x"))
+    lib.make_array_from_callback((8,), along, lambda _: np.zeros(5, np.float32))
+
+
+@refused(ValueError, "must have one shard each. An argument array had 2 shard(s)")
+def pieces_over_two_devices(lib: Any) -> None:
+    mesh = lib.sharding.Mesh(np.array(lib.devices("cpu")[:2]), ("x",))
+    along = lib.sharding.NamedSharding(mesh, lib.sharding.PartitionSpec("x"))
+    x = lib.device_put(np.arange(8), along)
+    lib.make_array_from_single_device_arrays((8,), along, [x, x])
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_error_has_the_phrase_that_programs_for_jax_match(name: str) -> None:
+    error, phrase, program = ROWS[name]
+    for lib in (jax, xstack):
+        if len(lib.devices("cpu")) < 2 and "device" in name + phrase:
+            pytest.skip("one device")
+        with pytest.raises(error) as caught:
+            program(lib)
+        assert phrase in str(caught.value), lib.__name__
+
+
+@pytest.mark.parametrize(
+    "index", [[0, [0, 1]], [0, np.arange(2)], [0, None], [0, slice(None)], ["a"]]
+)
+def test_a_list_that_is_not_an_array_of_positions_is_refused_as_an_index(index: Any) -> None:
+    """NumPy's error about an inhomogeneous array came out of an index with rows of two lengths."""
+    for lib in (jax, xstack):
+        x = lib.numpy.arange(6).reshape(3, 2)
+        for use in (lambda x=x: x[index], lambda x=x: x.at[index].set(0)):
+            with pytest.raises(TypeError):
+                use()
