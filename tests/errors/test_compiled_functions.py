@@ -90,7 +90,7 @@ def an_array_donated_twice_in_one_call():
 @refused(
     RuntimeError,
     """
-    Array has been deleted with shape=float32[3]: it was deleted.
+    Array has been deleted with shape=float32[1000]: it was deleted.
     """,
 )
 def a_deleted_array():

@@ -65,10 +65,10 @@ from xprim import (
     scalar_array,
 )
 from xprim.avals import size_of, type_of_by_class
-from xprim.errors import described, message, place_of
+from xprim.errors import TypePromotionError, described, message, place_of
 from xprim.kept_programs import Staged
 from xprim.key_uses import bind_noting_keys
-from xprim.promotion import TypePromotionError, result_type
+from xprim.promotion import result_type
 from xprim.refs import BaseRef, RefUse
 from xprim.requirements import static_int
 from xprim.sharded_types import without_dimension
