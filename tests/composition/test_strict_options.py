@@ -26,6 +26,8 @@ OBEYING = {
     "multigammaln": lambda: xstack.scipy.special.multigammaln(X * 5, 2),
     "bessel_jn": lambda: xstack.scipy.special.bessel_jn(X, v=3),
     "add.outer": lambda: xnp.add.outer(X, X),
+    "gaussian_kde": lambda: xstack.scipy.stats.gaussian_kde(X)(X),
+    "weighted gaussian_kde": lambda: xstack.scipy.stats.gaussian_kde(X, weights=ROW).logpdf(X),
     "frompyfunc": lambda: xnp.frompyfunc(lambda a, b: a + b, 2, 1).outer(X, X),
     "dot_product_attention": lambda: xstack.nn.dot_product_attention(*[xnp.ones((2, 4, 2, 8))] * 3),
     "qr": lambda: xstack.grad(lambda a: xnp.linalg.qr(a)[1].sum())(SQUARE),

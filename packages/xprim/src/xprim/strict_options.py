@@ -186,9 +186,11 @@ def _is_of_family(frame: FrameType) -> bool:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
+    """Return the arguments of a call; an object whose `__init__` runs is none, and unfinished."""
     code = frame.f_code
     several = bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + several]
+    first = int(code.co_name == "__init__")
+    names = code.co_varnames[first : code.co_argcount + code.co_kwonlyargcount + several]
     return [frame.f_locals.get(name) for name in names]
 
 
