@@ -20,6 +20,7 @@ from xprim.config import Option, define, state
 from xprim.errors import XStackRuntimeError, message
 from xprim.rules import BACKWARD
 from xprim.source import capture, describe, is_hidden
+from xtree.boundaries import boundary
 from xtree.namespaces import late_import
 
 __all__ = [
@@ -187,11 +188,17 @@ def _is_of_family(frame: FrameType) -> bool:
 
 def _arguments(frame: FrameType) -> list[Any]:
     """Return the arguments of a call; an object whose `__init__` runs is none, and unfinished."""
-    code = frame.f_code
+    code, values = frame.f_code, frame.f_locals
+    if code is _BOUNDED:  # the boundary around a function
+        first = int(getattr(values["fun"], "__name__", "") == "__init__")
+        return [*values["args"][first:], values["kwargs"]]
     several = bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
     first = int(code.co_name == "__init__")
     names = code.co_varnames[first : code.co_argcount + code.co_kwonlyargcount + several]
-    return [frame.f_locals.get(name) for name in names]
+    return [values.get(name) for name in names]
+
+
+_BOUNDED = boundary(len).__code__
 
 
 def _avals(values: Any) -> Iterator[Operand]:

@@ -248,8 +248,8 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
                 ))  # fmt: skip
             w = w / w.sum()
         self.dataset, self.weights = data, w
-        centred = data - (data * w).sum(1, keepdims=True)
-        spread = (centred * w) @ centred.T / (1 - (w * w).sum())
+        centred = data - (data * w[None]).sum(1, keepdims=True)
+        spread = (centred * w[None]) @ centred.T / (1 - (w * w).sum())
         self.covariance = spread * self._factor(bw_method) ** 2
         self.inv_cov = linalg.inv(self.covariance)
 
