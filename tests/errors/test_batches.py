@@ -188,8 +188,8 @@ def vmap_of_no_function():
 @refused(
     NameError,
     """
-    psum: the axis name 'batch' is not bound here.
-      got       axis names in scope: none
+    psum: Found an unbound axis name: batch.
+      got       the axis name 'batch' is not bound here; in scope: none
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map
     """,
@@ -201,8 +201,8 @@ def a_collective_outside_of_its_axis():
 @refused(
     NameError,
     """
-    pmean: the axis name 'devices' is not bound here.
-      got       axis names in scope: 'batch'
+    pmean: Found an unbound axis name: devices.
+      got       the axis name 'devices' is not bound here; in scope: 'batch'
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map
     """,
@@ -214,8 +214,8 @@ def a_collective_over_another_axis():
 @refused(
     NameError,
     """
-    axis_index: the axis name 'batch' is not bound here.
-      got       axis names in scope: none
+    axis_index: Found an unbound axis name: batch.
+      got       the axis name 'batch' is not bound here; in scope: none
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map
     """,

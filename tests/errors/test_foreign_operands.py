@@ -180,7 +180,7 @@ def a_conversion_to_strings():
 @refused(
     TypePromotionError,
     """
-    add: float32 and float8_e4m3fn have no dtype in common.
+    add: float32 and float8_e4m3fn have no available implicit dtype promotion path.
       hint      floats of 4, 6, 8 bits and integers of 1, 2, 4 bits never promote by themselves:
                 convert one of them first, such as x.astype('float32')
     """,

@@ -241,8 +241,8 @@ def a_missing_collective():
 @refused(
     NameError,
     """
-    psum: the axis name 'z' is not bound here.
-      got       axis names in scope: 'x', 'y'
+    psum: Found an unbound axis name: z.
+      got       the axis name 'z' is not bound here; in scope: 'x', 'y'
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map
     """,

@@ -101,6 +101,32 @@ def bounds_of_two_dtypes(lib: Any) -> None:
         lib.lax.fori_loop(np.int16(0), lib.numpy.int32(3), lambda i, c: c, 0.0)
 
 
+@refused(NameError, "unbound axis name: x")
+def a_collective_outside_of_its_axis(lib: Any) -> None:
+    lib.lax.psum(lib.numpy.ones(3), "x")
+
+
+@refused(NameError, "unbound axis name: y")
+def an_index_of_another_axis(lib: Any) -> None:
+    lib.vmap(lambda x: x + lib.lax.axis_index("y"), axis_name="x")(lib.numpy.ones(3))
+
+
+@refused(ValueError, "no available implicit dtype promotion path")
+def operands_of_two_dtypes_where_strict(lib: Any) -> None:
+    with lib.numpy_dtype_promotion("strict"):
+        lib.numpy.float32(1) + lib.numpy.int32(1)
+
+
+@refused(ValueError, "no available implicit dtype promotion path")
+def a_float_of_8_bits_with_another(lib: Any) -> None:
+    lib.numpy.ones(2, lib.numpy.float8_e4m3fn) * lib.numpy.ones(2)
+
+
+@refused(ValueError, "mode must be one of ['full', 'same', 'valid']")
+def an_unknown_mode(lib: Any) -> None:
+    lib.numpy.convolve(lib.numpy.ones(3), lib.numpy.ones(2), mode="half")
+
+
 @refused(ValueError, "num_segments must be non-negative")
 def a_negative_number_of_segments(lib: Any) -> None:
     x = lib.numpy.arange(3)

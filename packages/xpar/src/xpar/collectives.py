@@ -522,8 +522,8 @@ def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
         if name not in sizes:
             known = ", ".join([repr(n) for n in sizes]) or "none"
             raise NameError(message(
-                "collective", f"the axis name {name!r} is not bound here.",
-                got=f"axis names in scope: {known}",
+                "collective", f"Found an unbound axis name: {name}.",
+                got=f"the axis name {name!r} is not bound here; in scope: {known}",
                 expected="a name given as axis_name= by an enclosing pmap, or an axis of shard_map",
             ))  # fmt: skip
 

@@ -307,7 +307,7 @@ def _no_promotion(nodes: frozenset[Any], strict: bool) -> TypePromotionError:
             "floats of 4, 6, 8 bits and integers of 1, 2, 4 bits never promote by themselves:\n"
             + hint
         )
-    problem = f"{' and '.join(names)} have no dtype in common{reason}."
+    problem = f"{' and '.join(names)} have no available implicit dtype promotion path{reason}."
     return TypePromotionError(message("promote", problem, hint=hint))
 
 

@@ -327,8 +327,8 @@ def axis_size(name: Any, operation: str = "axis_size") -> int:
     except (KeyError, TypeError):
         known = ", ".join(map(repr, state.axis_sizes)) or "none"
         raise NameError(message(
-            operation, f"the axis name {name!r} is not bound here.",
-            got=f"axis names in scope: {known}",
+            operation, f"Found an unbound axis name: {name}.",
+            got=f"the axis name {name!r} is not bound here; in scope: {known}",
             expected="a name given as axis_name= by an enclosing vmap or pmap, or an axis "
             "of\nshard_map",
         )) from None  # fmt: skip

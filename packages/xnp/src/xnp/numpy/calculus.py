@@ -506,7 +506,7 @@ def _convolve(operation: str, a: Any, v: Any, mode: str, precision: Any, preferr
     _check_vectors(operation, a, v)
     require(
         mode in ("full", "same", "valid"), operation,
-        "mode must be 'full', 'same' or 'valid', got {!r}.", mode,
+        "mode must be one of ['full', 'same', 'valid'], got {!r}.", mode,
     )  # fmt: skip
     if a.aval.size < v.aval.size:
         a, v = v, a
