@@ -26,7 +26,10 @@ ATTRIBUTES = {
     ("xnp/sparse/bcoo.py", "__repr__"): "what transformations put into a pytree has no shape, and "
     "a repr does not fail",
     ("xnp/sparse/formats.py", "__repr__"): "likewise",
-    ("xprim/function_keys.py", "held_in_dict"): "`object.__getattribute__` has no other answer",
+    (
+        "xprim/function_keys.py",
+        "attributes_in_dict",
+    ): "`object.__getattribute__` has no other answer",
     ("xprim/function_keys.py", "slot_of"): "a slot that holds nothing has no other answer",
 }
 """Where a missing attribute is an answer. `xjit.dispatch.fast_path` has one in generated code."""

@@ -13,7 +13,7 @@ from xjit.dispatch.sharded_arrays import (
     make_array_from_single_device_arrays,
 )
 from xjit.dispatch.transfer import _exchange
-from xjit.jaxlib_gateway import XlaError, buffers, sharded_buffers, spread_over
+from xjit.jaxlib_gateway import XlaError, buffers, make_sharding_object, sharded_buffers
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding
 from xprim import as_array
@@ -283,7 +283,7 @@ def test_repr_shows_the_elements_of_an_array_over_devices():
 
 def test_there_is_one_placement_for_equal_shardings():
     same = NamedSharding(Mesh(CPUS.reshape(2, 2, 2), ("x", "y", "z")), P("x"))
-    assert spread_over(SHARDINGS[1]) is spread_over(same)
+    assert make_sharding_object(SHARDINGS[1]) is make_sharding_object(same)
 
 
 def test_a_partition_spec_needs_a_mesh():

@@ -483,7 +483,7 @@ def _replace_computations(closed: ClosedJaxpr) -> ClosedJaxpr:
             if isinstance(computed, Var):
                 replacements[computed] = given
         elif any(inner.derived(_joins_values) for inner in held_programs(eqn.params)):
-            eqns.append(eqn.replace(params=map_programs(eqn.params, _replaced_inside)))
+            eqns.append(eqn.replace(params=map_programs(eqn.params, _replace_inside)))
         else:
             eqns.append(eqn)
     return ClosedJaxpr(
@@ -499,7 +499,7 @@ def _joins_values(closed: ClosedJaxpr) -> bool:
     )
 
 
-def _replaced_inside(closed: ClosedJaxpr) -> ClosedJaxpr:
+def _replace_inside(closed: ClosedJaxpr) -> ClosedJaxpr:
     replaced = closed.derived(_replace_computations)
     return xprim.prune_dead_code(replaced, keep_arguments=True)[0]
 
@@ -537,10 +537,10 @@ def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _inline(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
-    return _traced_by(InliningTrace, jaxpr)
+    return _trace_by(InliningTrace, jaxpr)
 
 
-def _traced_by(trace: Callable[[Trace], Trace], jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+def _trace_by(trace: Callable[[Trace], Trace], jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """Return the program that a trace records of another one, on the trace that stages it."""
 
     def run(*args: Any) -> list[Any]:
@@ -616,7 +616,7 @@ def _keeps_inside(
 
 
 def _by_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
-    return _traced_by(lambda parent: RematTrace(parent, policy), jaxpr)
+    return _trace_by(lambda parent: RematTrace(parent, policy), jaxpr)
 
 
 class RematTrace(Trace):
@@ -946,7 +946,7 @@ def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
         made = inner.outvars[eqn.outputs.index(v)]
         if any(made in set(e.outputs) for e in inner.eqns):
             return _origin(inner, made)[0], f"; kept by {_name_of(policy)}"
-    for inner, made in _made_inside(eqn, eqn.outputs.index(v)):
+    for inner, made in _iterate_results_inside(eqn, eqn.outputs.index(v)):
         maker = _eqn_of(inner, made)
         if maker is not None and any(isinstance(x, Var) for x in maker.inputs):
             return _origin(inner, made)[0] + _describe_repeats(eqn), ""
@@ -964,7 +964,7 @@ def _made_by(jaxpr: Jaxpr, eqn: Equation) -> str:
     return f"output of {eqn.primitive.name}{after}"
 
 
-def _made_inside(eqn: Equation, number: int) -> Iterator[tuple[Jaxpr, Any]]:
+def _iterate_results_inside(eqn: Equation, number: int) -> Iterator[tuple[Jaxpr, Any]]:
     """Yield the bodies of a call, and the value of each that is, or is stored in, a result."""
     name = eqn.primitive.name
     if name == "while":

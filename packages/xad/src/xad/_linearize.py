@@ -573,7 +573,7 @@ def _kernel_of(
       executable: makes of the program of the primal what runs it.
     """
     evaluated = trace_to_closed(lambda *xs: primitive.evaluate(xs, params), types[1::2])
-    return _linearized_kernel(evaluated, types, executable)
+    return _linearize_kernel(evaluated, types, executable)
 
 
 def _function_kernel(
@@ -581,10 +581,10 @@ def _function_kernel(
 ) -> LinearizedKernel:
     """Return the kernel of an array function; `types` as for `_kernel_of`."""
     evaluated, is_single = staged_function(function, types[1::2], statics)
-    return _linearized_kernel(evaluated, types, numpy_function, is_single)
+    return _linearize_kernel(evaluated, types, numpy_function, is_single)
 
 
-def _linearized_kernel(
+def _linearize_kernel(
     evaluated: ClosedJaxpr, types: Sequence[Any], executable: Callable[..., Any],
     is_single: bool = False,
 ) -> LinearizedKernel:  # fmt: skip

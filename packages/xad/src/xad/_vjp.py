@@ -24,7 +24,7 @@ from xad.arguments import (
     check_reverse_arguments,
     differentiated,
     flat_arguments,
-    normalized_argnums,
+    normalize_argnums,
     split_tangents_and_refs,
     write_tangents,
 )
@@ -152,7 +152,7 @@ class _LinearFunction:
         self._program = program
         self._signature = signature
         self._form = form  # that of the program, when this is no tape, but of plain equations
-        self._held = held  # by `_held_by`, for a tape
+        self._held = held  # by `_refer_to_primals`, for a tape
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
         """Return the residuals, and the rest."""
@@ -202,7 +202,7 @@ def _are_equal(x: Any, y: Any) -> bool:
     return bool((mine.to_host() == other.to_host()).all())
 
 
-def _held_by(program: LinearProgram, leaves: Sequence[Any]) -> list[Any]:
+def _refer_to_primals(program: LinearProgram, leaves: Sequence[Any]) -> list[Any]:
     """Return each primal that is a residual, a reference to the elements of each other, or None.
 
     A kernel holds the elements of an array without the array; whether it does is found out when it
@@ -781,7 +781,7 @@ def fwd_and_bwd(
     check_function(fun, "fwd_and_bwd")
 
     def fwd(*args: Any, **kwargs: Any) -> Any:
-        _, numbers = normalized_argnums(argnums, len(args), "fwd_and_bwd")
+        _, numbers = normalize_argnums(argnums, len(args), "fwd_and_bwd")
 
         def of_selected(*selected: Any) -> Any:
             full = list(args)
@@ -852,7 +852,7 @@ def _with_derivative(
         flags = flags_of(in_nzs, in_tree, f"{operation}: in_nzs")
         active = [a and b for a, b in zip(active, flags, strict=True)]
     outs, program = linearize_flat(flat, leaves, active)
-    held = _held_by(program, leaves)
+    held = _refer_to_primals(program, leaves)
     references = () if flat.references is None else tuple(flat.references.refs)
     outs = flat.results_of(outs)
     out_avals = [x.aval for x in outs]

@@ -298,7 +298,7 @@ def differentiated(
         number: int | None = argnums
         numbers: tuple[int, ...] = (argnums,)
     else:
-        number, numbers = normalized_argnums(argnums, len(args), operation)
+        number, numbers = normalize_argnums(argnums, len(args), operation)
     selected = args[number] if number is not None else tuple([args[i] for i in numbers])
     restore = None
     if type_of_by_class:
@@ -332,7 +332,7 @@ def as_tangents(tree: Any, leaves: Sequence[Any]) -> Any:
     return xtree.unflatten(tree, leaves)
 
 
-def normalized_argnums(
+def normalize_argnums(
     argnums: ArgNums, count: int, operation: str
 ) -> tuple[int | None, tuple[int, ...]]:
     """Return the one argument number (None when a sequence was given), and all as a tuple.

@@ -245,7 +245,7 @@ class CustomCall:
         self.out_tree = tree
         return as_arrays(results, self.operation, tree, f"{self.name}: the result")
 
-    def checked_pair(self, pair: Any, source: str, second: str) -> tuple[Any, Any]:
+    def check_pair(self, pair: Any, source: str, second: str) -> tuple[Any, Any]:
         """Return the two things that a rule must return."""
         if isinstance(pair, tuple | list) and len(pair) == 2:
             return pair[0], pair[1]
@@ -256,7 +256,7 @@ class CustomCall:
 
     def flat_jvp_result(self, pair: Any) -> tuple[list[Any], list[Tangent]]:
         """Return results and tangents that a jvp rule gave as flat lists."""
-        result, tangent = self.checked_pair(pair, "the jvp rule", "tangent")
+        result, tangent = self.check_pair(pair, "the jvp rule", "tangent")
         outs = self.flat_result(result, "the jvp rule")
         leaves, tree = xtree.flatten(tangent)
         if tree != self.out_tree:
@@ -759,7 +759,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
                 if symbolic_zeros:
                     shown = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
                 pair = fwd(*call.full_arguments(shown))
-                result, kept = call.checked_pair(pair, "the fwd rule", "residuals")
+                result, kept = call.check_pair(pair, "the fwd rule", "residuals")
                 outs = call.flat_result(result, "the fwd rule")
                 name = f"{operation}: the fwd rule of {call.name}"
                 leaves, tree = xtree.flatten(kept)
@@ -871,13 +871,13 @@ class _RematRules:
 
     def _run_fwd(self, call: CustomCall, policy: Any, args: Sequence[Any]) -> tuple[Any, Any]:
         pair = self._fwd(policy, *args) if self._takes_policy else self._fwd(*args)
-        return call.checked_pair(pair, "the fwd rule", "residuals")
+        return call.check_pair(pair, "the fwd rule", "residuals")
 
     def _run_rem(
         self, call: CustomCall, residuals: Any, args: Sequence[Any]
     ) -> tuple[list[Any], Any]:
         pair = self._rem(residuals, *args)
-        result, kept = call.checked_pair(pair, "the rem rule", "residuals")
+        result, kept = call.check_pair(pair, "the rem rule", "residuals")
         return call.flat_result(result, "the rem rule"), kept
 
 

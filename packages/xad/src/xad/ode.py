@@ -192,7 +192,7 @@ def _solve(field: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
     zero = [xnp.zeros_like(y0)] * 4
     start = (y0, first, t[0], length.astype(t.dtype), t[0], [*zero, y0])
 
-    step = _controlled_step(function, rtol, atol, hmax)
+    step = _make_controlled_step(function, rtol, atol, hmax)
 
     def towards(carry: Any, target: Any) -> Any:
         def unfinished(state: Any) -> Any:
@@ -213,7 +213,7 @@ def _solve(field: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
     return xnp.concatenate([y0[None], values])
 
 
-def _controlled_step(function: Function, rtol: float, atol: float, hmax: Any) -> Function:
+def _make_controlled_step(function: Function, rtol: float, atol: float, hmax: Any) -> Function:
     """Return what tries a step, takes it where its error is small, and chooses the next length."""
 
     def step(state: Any) -> Any:
@@ -366,7 +366,7 @@ class _Variation:
         size, dtype = solution.shape[1], solution.dtype
         shapes = [args[i].aval for i in self.moved]
 
-        def reversed_field(state: Any, s: Any, *args: Any) -> Any:
+        def reverse_field(state: Any, s: Any, *args: Any) -> Any:
             y, y_bar = state[:size], state[size : 2 * size]
             f = self._field_with(-s, args)
             value, pull = vjp(f, y, *[args[i] for i in self.moved])
@@ -378,7 +378,7 @@ class _Variation:
             y, now, before, cotangent_before = step
             state = xnp.concatenate([y, y_bar, args_bar])
             ends = xnp.stack([-now, -before])
-            state = _integrated(reversed_field, self.limits, state, ends, *args)[1]
+            state = _integrated(reverse_field, self.limits, state, ends, *args)[1]
             return (state[size : 2 * size] + cotangent_before, state[2 * size :]), None
 
         steps = (solution[1:], t[1:], t[:-1], cotangent[:-1])

@@ -289,7 +289,7 @@ def _kernel_of(primitive: Primitive, types: Sequence[Any], params: dict[str, Any
       types: for each operand the abstract value of the batch, and its batch dimension.
       params: of the primitive.
     """
-    return _batched_kernel(lambda *xs: primitive.evaluate(xs, params), types, False)
+    return _make_batch_kernel(lambda *xs: primitive.evaluate(xs, params), types, False)
 
 
 def _function_kernel(
@@ -299,10 +299,10 @@ def _function_kernel(
     elements = [a if d is not_mapped else element_aval(a, d)
                 for a, d in zip(types[::2], types[1::2], strict=True)]  # fmt: skip
     program, is_single = staged_function(function, elements, statics)
-    return _batched_kernel(program, types, is_single)
+    return _make_batch_kernel(program, types, is_single)
 
 
-def _batched_kernel(
+def _make_batch_kernel(
     fun: Callable[..., Sequence[Any]] | ClosedJaxpr, types: Sequence[Any], is_single: bool
 ) -> BatchKernel:
     avals, dims = types[::2], types[1::2]
@@ -467,12 +467,12 @@ class BatchAxis(BatchDimension):
         """
         if type(ct) is Zero:
             element = element_aval(ct.aval, 0)
-            return Zero(element if dim is not_mapped else self._placed_aval(element, dim))
+            return Zero(element if dim is not_mapped else self._add_batch_dimension(element, dim))
         if dim is not_mapped:
             return get_primitive("reduce_sum").bind(ct, axes=(0,))[0]
         return self.move(ct, 0, dim)
 
-    def _placed_aval(self, aval: ShapedArray, dim: int) -> ShapedArray:
+    def _add_batch_dimension(self, aval: ShapedArray, dim: int) -> ShapedArray:
         return with_dimension(aval, dim, self.size)
 
     # --- functions and programs ---
@@ -517,9 +517,9 @@ class BatchAxis(BatchDimension):
             tuple(instantiate))  # fmt: skip
         key = ("batch", self.size, self.name, self.mesh_axes, self.sharding, self.randomness,
                tuple(mapped), wanted)  # fmt: skip
-        return derive_once(closed.memo, key, self._batched_jaxpr, closed, tuple(mapped), wanted)
+        return derive_once(closed.memo, key, self._batch_jaxpr, closed, tuple(mapped), wanted)
 
-    def _batched_jaxpr(
+    def _batch_jaxpr(
         self, closed: ClosedJaxpr, mapped: tuple[bool, ...], wanted: tuple[bool, ...]
     ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
         dims = [0 if m else not_mapped for m in mapped]

@@ -469,7 +469,7 @@ class Compiled(_Stage):
         kernel = self._kernel_for(arrays)
         is_checked = results_are_checked()
         if is_checked:
-            results = self._checked_results(kernel, leaves, arrays)
+            results = self._run_with_checks(kernel, leaves, arrays)
         else:
             results = kernel.call_for_user(leaves, arrays)
         if traced._out_placement is not None:
@@ -490,14 +490,14 @@ class Compiled(_Stage):
             operands = used.given(arrays)
             kernel = self._kernel_for(operands)
             if results_are_checked():
-                results = self._checked_results(kernel, operands, operands)
+                results = self._run_with_checks(kernel, operands, operands)
             else:
                 results = kernel.call_for_user(operands, operands)
             if traced._out_placement is not None:
                 results = move_results(results, traced._out_placement)
             return traced.out_tree.unflatten(used.write(results, fresh=True))
 
-    def _checked_results(
+    def _run_with_checks(
         self, kernel: DeviceKernel, leaves: list[Any], arrays: list[Any]
     ) -> list[Any]:
         """Run the program with a check of each equation, or look at the results of a stored one."""

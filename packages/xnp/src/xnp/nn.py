@@ -73,7 +73,7 @@ def _linear_beyond(far: float, x: Any, f: Callable[[Any], Array]) -> Array:
     return _where(bind("ge", x, scalar_like(x, far)), x, f(_between(far, x)))
 
 
-def _rounded_once(f: Callable[[Any], Array], x: Any) -> Array:
+def _round_once(f: Callable[[Any], Array], x: Any) -> Array:
     """Return f(x), for floats of fewer than 32 bits in float32 until the result is rounded."""
     return dispatch.convert_to(f(wide(x)), x.aval.dtype, x.aval.weak_type)
 
@@ -291,7 +291,7 @@ def mish(x: ArrayLike) -> Array:
         Array([-0.303,  0.   ,  1.944], dtype=float32)
     """
     (x,) = inexact("mish", x)
-    return _rounded_once(lambda x: _linear_beyond(_FAR, x, _mish), x)
+    return _round_once(lambda x: _linear_beyond(_FAR, x, _mish), x)
 
 
 def _mish(near: Array) -> Array:
@@ -319,7 +319,7 @@ def soft_sign(x: ArrayLike) -> Array:
         >>> nn.soft_sign(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-0.5  ,  0.   ,  0.667], dtype=float32)
     """
-    return _rounded_once(_soft_sign, *inexact("soft_sign", x))
+    return _round_once(_soft_sign, *inexact("soft_sign", x))
 
 
 def _soft_sign(x: Any) -> Array:
@@ -379,7 +379,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         >>> nn.hard_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0.333, 0.5  , 0.833], dtype=float32)
     """
-    return _rounded_once(lambda x: relu6(x + 3) / 6, _check_ordered("hard_sigmoid", x))
+    return _round_once(lambda x: relu6(x + 3) / 6, _check_ordered("hard_sigmoid", x))
 
 
 @dispatched(1)
@@ -402,7 +402,7 @@ def hard_silu(x: ArrayLike) -> Array:
         >>> nn.hard_silu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-0.333,  0.   ,  1.667], dtype=float32)
     """
-    return _rounded_once(_hard_silu, _check_ordered("hard_silu", x))
+    return _round_once(_hard_silu, _check_ordered("hard_silu", x))
 
 
 def _hard_silu(x: Any) -> Array:
@@ -495,7 +495,7 @@ def selu(x: ArrayLike) -> Array:
         >>> nn.selu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-1.111,  0.   ,  2.101], dtype=float32)
     """
-    return _rounded_once(_selu, _check_ordered("selu", x))
+    return _round_once(_selu, _check_ordered("selu", x))
 
 
 def _selu(x: Any) -> Array:
@@ -534,7 +534,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
     if not approximate:
-        return _rounded_once(lambda x: _linear_beyond(_FAR, x, _gelu_by_erfc), x)
+        return _round_once(lambda x: _linear_beyond(_FAR, x, _gelu_by_erfc), x)
     if not dtypes.is_complex(x.dtype):
         return bind("gelu_by_tanh", x)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
@@ -601,7 +601,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 @dispatched(2)
 def _squareplus(x: Any, b: Any) -> Array:
     x, b = inexact("squareplus", x, b)
-    return _rounded_once(lambda x: _squareplus_beyond(x, wide(b)), x)
+    return _round_once(lambda x: _squareplus_beyond(x, wide(b)), x)
 
 
 def _squareplus_beyond(x: Any, b: Any) -> Array:
@@ -980,7 +980,7 @@ class _Offset(NamedTuple):
     finite: Array
     is_low: Array
 
-    def added_to_log(self, total: Array) -> Array:
+    def add_offset_to_log(self, total: Array) -> Array:
         """Return log(total) plus the offset: -inf where it is low, with derivative 0, not 0 / 0."""
         finite, is_low = [x.reshape(total.shape) for x in self]
         log = xn.log(_where(is_low, 1, total))
@@ -998,7 +998,7 @@ def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
     real = a.real if dtypes.is_complex(a.dtype) else a
     high = _offset(real, axis)
     total = xn.exp(a - high.finite).sum(axis, keepdims=keepdims)
-    return high.added_to_log(total)
+    return high.add_offset_to_log(total)
 
 
 @overload
@@ -1058,8 +1058,8 @@ def logsumexp(
     high = _offset(real, axis)
     total = (factors * xn.exp(kept - high.finite)).sum(axis, keepdims=keepdims)
     if not return_sign:
-        return high.added_to_log(total)
-    return high.added_to_log(abs(total)), xn.sign(total)
+        return high.add_offset_to_log(total)
+    return high.add_offset_to_log(abs(total)), xn.sign(total)
 
 
 def logmeanexp(

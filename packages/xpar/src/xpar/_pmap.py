@@ -333,7 +333,7 @@ class _Replica(FlatFunction):
         calls = self.calls
         donated = calls.signature.donated(self.arguments)
         count = len(closed.in_avals) - num_captured - len(self.axes)  # outer references
-        written = [self._written_axis(i) for i in self.written]
+        written = [self._find_axis_of_reference(i) for i in self.written]
         return {
             "name": calls.name,
             "axis_name": calls.axis_name,
@@ -344,7 +344,7 @@ class _Replica(FlatFunction):
             "donated": (*[False] * num_captured, *donated, *[False] * count),
         }
 
-    def _written_axis(self, number: int) -> int:
+    def _find_axis_of_reference(self, number: int) -> int:
         """Return along which axis the parts of a reference lie that is written."""
         axis = self.axes[number]
         if axis is None:

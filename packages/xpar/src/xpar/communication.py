@@ -91,7 +91,7 @@ class Communication:
         head = f"{self.name}: {count} collective{'s'[: count != 1]}, {_size(self.bytes)}"
         rows = [
             (c.kind, c.shape, _size(c.bytes), f"among {c.members}", c.operation,
-             _shown_place(c.where) + (" (in a loop or branch)" if c.is_repeated else ""))
+             _format_place(c.where) + (" (in a loop or branch)" if c.is_repeated else ""))
             for c in self.collectives
         ]  # fmt: skip
         copies = [(name, _size(size), f"x {count}", why) for name, size, count, why in self.copied]
@@ -99,7 +99,7 @@ class Communication:
         return "\n".join([*lines, *(["copied arguments:"] if copies else []), *_align(copies)])
 
 
-def _shown_place(where: str) -> str:
+def _format_place(where: str) -> str:
     """Return `train.py:41` for the path of that file and the line, as errors name it."""
     path, _, line = where.rpartition(":")
     return f"{file_name(path)}:{line}" if path else where

@@ -1194,7 +1194,7 @@ def barrier(name: str, timeout_seconds: float | None = None) -> None:
     if group is None:
         return
     watch, group.barriers = group.watch, group.barriers + 1
-    here = _distributed_said_by_all(watch, f"{_BARRIERS}/{group.barriers}", name, timeout_seconds)
+    here = _exchange_words(watch, f"{_BARRIERS}/{group.barriers}", name, timeout_seconds)
     _check_barrier(name, here, watch.names)
     if group.barriers > 1:  # all have left the one before
         watch.member.delete(f"{_BARRIERS}/{group.barriers - 1}/{watch.process_id}")
@@ -1213,7 +1213,7 @@ def words_of_all(name: str, word: str) -> list[str]:
         return [word]
     count = group.words[name] = group.words.get(name, 0) + 1
     folder = f"{_WORDS}/{name}"
-    said = _distributed_said_by_all(group.watch, f"{folder}/{count}", word, None)
+    said = _exchange_words(group.watch, f"{folder}/{count}", word, None)
     if count > 1:  # all have left the point before
         group.watch.member.delete(f"{folder}/{count - 1}/{group.watch.process_id}")
     return [said[process] for process in range(len(group.watch.names))]
@@ -1232,9 +1232,7 @@ def meeting(name: str) -> Callable[..., None]:
     group.meetings[name] = count = group.meetings.get(name, 0) + 1
 
     def meet(number: int, problem: str = "") -> None:
-        said = _distributed_said_by_all(
-            watch, f"{_MEETINGS}/{name}/{count}/{number}", problem, None
-        )
+        said = _exchange_words(watch, f"{_MEETINGS}/{name}/{count}/{number}", problem, None)
         for process, text in sorted(said.items()):
             if text and not problem:
                 raise RuntimeError(message(
@@ -1246,7 +1244,7 @@ def meeting(name: str) -> Callable[..., None]:
     return meet
 
 
-def _distributed_said_by_all(
+def _exchange_words(
     watch: ProcessWatch, folder: str, word: str, timeout_seconds: float | None
 ) -> dict[int, str]:
     """Say a word in a folder, wait for those of all, and return them; of those in time at least."""

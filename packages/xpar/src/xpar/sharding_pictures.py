@@ -264,14 +264,14 @@ def visualize_sharding(
     )  # fmt: skip
     found.check_shape(tuple(shape), "visualize_sharding")
     cells = cells_of(found, len(shape))
-    if _shown_in_notebook(cells):
+    if _show_in_notebook(cells):
         return
     room = max(1, (max_width - 1) // len(cells[0]) - 1)
     width = min(max(*[len(label) + 2 for row in cells for label in row], min_width), room)
     _print(cells, width, max(1, round(scale)), use_color and sys.stdout.isatty())
 
 
-def _shown_in_notebook(cells: list[list[str]]) -> bool:
+def _show_in_notebook(cells: list[list[str]]) -> bool:
     """Show a drawing where the program runs in a notebook, whose library is loaded then."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()

@@ -167,7 +167,7 @@ class Programs(DerivedRules):
         if self.takes:
             found["effects"] = self._effects_rule()
         if self.takes and self.narrows:
-            found |= {"dce": self._dce, "checked": self._checked_rule(primitive)}
+            found |= {"dce": self._dce, "checked": self._derive_checked_rule(primitive)}
         if self.runs:
             (param,) = self.takes
             found |= {self.runs: _running(param), "sums_later": True}
@@ -247,7 +247,7 @@ class Programs(DerivedRules):
 
     # --- checks --------------------------------------------------------------------------------
 
-    def _checked_rule(self, primitive: Any) -> Callable[..., Any]:
+    def _derive_checked_rule(self, primitive: Any) -> Callable[..., Any]:
         """Return the rule that passes the state through: in front of what is carried, or of all."""
 
         def checked(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:

@@ -588,10 +588,12 @@ def _interpret(dtype: DTypeLike | ExtendedDType, operation: str) -> Any:
 def _no_dtype(dtype: Any, operation: str, problem: str = "") -> TypeError:
     expected = "a boolean, integer, floating or complex dtype"
     problem = problem or f"{dtype!r} is not a dtype."
-    return TypeError(message(operation, problem, expected=expected, hint=_meant(dtype, operation)))
+    return TypeError(
+        message(operation, problem, expected=expected, hint=_guess_meaning(dtype, operation))
+    )
 
 
-def _meant(dtype: Any, operation: str) -> str:
+def _guess_meaning(dtype: Any, operation: str) -> str:
     """Return what was likely meant by what is not a dtype: a name, a shape, or nothing."""
     if isinstance(dtype, str):
         near = nearest(dtype, [d.name for d in ALL])

@@ -551,7 +551,7 @@ def made_by(cls: type) -> Any:
     return next(maker for maker in makers if isinstance(maker, types.BuiltinFunctionType))
 
 
-def held_in_slots(value: Any) -> dict[str, Any]:
+def attributes_in_slots(value: Any) -> dict[str, Any]:
     """Return what an object holds in the slots of all its classes, fields or not."""
     slots = [(name, slot) for base in type(value).__mro__ for name, slot in vars(base).items()]
     return {
@@ -560,7 +560,7 @@ def held_in_slots(value: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def held_in_dict(value: Any) -> dict[str, Any]:
+def attributes_in_dict(value: Any) -> dict[str, Any]:
     """Return what an object holds by name, asking nothing of its class, which may raise."""
     try:
         found = object.__getattribute__(value, "__dict__")
@@ -924,11 +924,11 @@ class Walk:
         if cls.__module__ == "dataclasses" and value is _dataclasses._HAS_DEFAULT_FACTORY:
             return self._constant(value)
         if made_by(cls) is tuple.__new__ and cls.__iter__ is tuple.__iter__:
-            own = self.attributes(held_in_dict(value))
+            own = self.attributes(attributes_in_dict(value))
             return (self.key(cls), *[self.key(v) for v in value], *own)
         if made_by(cls) is not object.__new__:
             return self.refuse(f"{with_article_of(value)} may change", value)
-        held = held_in_slots(value) | held_in_dict(value)
+        held = attributes_in_slots(value) | attributes_in_dict(value)
         if getattr(cls.__dict__.get("__dataclass_params__"), "frozen", False):
             fields = {f.name: getattr(value, f.name, MISSING) for f in _dataclasses.fields(value)}
             return (self.key(cls), *self.attributes(fields | held))
@@ -1086,7 +1086,7 @@ class _StateWalk(Walk):
         if isinstance(value, types.ModuleType):
             return _weakly(value)
         kind = self.key(type(value))  # what its methods read is known after that
-        held = held_in_dict(value)
+        held = attributes_in_dict(value)
         values = {name: slot_of(value, item) for base in type(value).__mro__
                   for name, item in vars(base).items()
                   if type(item) is types.MemberDescriptorType}  # fmt: skip

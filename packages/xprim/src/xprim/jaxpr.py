@@ -623,7 +623,7 @@ class _Printer:
         head = f"{{ lambda{consts or ' '}; {self._binders(jaxpr.invars)}. let"
         body = [self.equation(eqn, column + 4) for eqn in jaxpr.eqns]
         tail = f"in {_in_parentheses([self._atom(x) for x in jaxpr.outvars])} }}"
-        return self._laid_out(head, body, tail, column)
+        return self._fold_if_short(head, body, tail, column)
 
     def named_from_operands(self, eqn: Equation) -> list[str]:
         """Return an equation that stands for itself."""
@@ -631,7 +631,7 @@ class _Printer:
             self._atom(x)
         return self.equation(eqn, 0)
 
-    def _laid_out(self, head: str, body: list[list[str]], tail: str, column: int) -> list[str]:
+    def _fold_if_short(self, head: str, body: list[list[str]], tail: str, column: int) -> list[str]:
         """Return a jaxpr on one line where it fits."""
         if not body:
             return [f"{head}  {tail}"]

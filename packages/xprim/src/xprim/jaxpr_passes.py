@@ -167,10 +167,10 @@ def _live_program(
     jaxpr, needed = remove_dead_code(closed.jaxpr, used)
     if keep_arguments:
         jaxpr = jaxpr.replace(invars=closed.jaxpr.invars)
-    return _used_constants(jaxpr, closed.consts), needed
+    return _drop_unused_constants(jaxpr, closed.consts), needed
 
 
-def _used_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
+def _drop_unused_constants(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
     if not consts:
         return ClosedJaxpr(jaxpr, ())
     live = {x for eqn in jaxpr.eqns for x in eqn.inputs} | set(jaxpr.outvars)

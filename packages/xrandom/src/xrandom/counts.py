@@ -145,7 +145,7 @@ def _exact_poisson(
     """Count waiting times for small means, and draw by rejection for the others."""
     small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
     counted = _count_poisson(words, lax.select(small, rate, lax.full_like(rate, 0.0)), shape, limit)
-    rejected = _rejected_poisson(
+    rejected = _draw_poisson_by_rejection(
         words, lax.select(small, lax.full_like(rate, 1e5), rate), shape, limit, great
     )
     counts = lax.select(small, counted, rejected)
@@ -223,7 +223,7 @@ def _count_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
     return lax.sub(state[1], 1.0)
 
 
-def _rejected_poisson(
+def _draw_poisson_by_rejection(
     words: Any, rate: Any, shape: Shape, limit: int, great: _GreatMeans | None
 ) -> Any:
     """Draw by transformed rejection: algorithm PTRS of the paper, with its constants.
@@ -345,7 +345,7 @@ def _binomial(words: Any, trials: Any, p: Any, shape: Shape, may_be_many: bool) 
     counted = _count_binomial(
         words, lax.select(small, whole, lax.full_like(q, 0.0)), q, shape, limit
     )
-    rejected = _rejected_binomial(
+    rejected = _draw_binomial_by_rejection(
         words, lax.select(small, lax.full_like(q, 1e4), whole),
         lax.select(small, lax.full_like(q, 0.5), q), shape, limit, may_be_many,
     )  # fmt: skip
@@ -371,7 +371,7 @@ def _count_binomial(words: Any, trials: Any, q: Any, shape: Shape, limit: int) -
     return state[1] - 1.0
 
 
-def _rejected_binomial(
+def _draw_binomial_by_rejection(
     words: Any, n: Any, p: Any, shape: Shape, limit: int, may_be_many: bool
 ) -> Any:
     """Draw by transformed rejection: algorithm BTRS of the paper, with its constants."""

@@ -167,7 +167,7 @@ def _alias_error(api: str, name: str, ref: Any, how: str) -> ValueError:
     ))  # fmt: skip
 
 
-def refused_write(api: str, name: str, ref: BaseRef) -> ValueError:
+def make_write_error(api: str, name: str, ref: BaseRef) -> ValueError:
     """Return the error for a function that writes a reference which it cannot give on."""
     return ValueError(message(
         f"{api}({name})", f"the function writes a {ref.kind} that it closes over.",

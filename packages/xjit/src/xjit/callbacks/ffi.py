@@ -114,7 +114,7 @@ def layout_of(layout: Layout, aval: ShapedArray, operation: str) -> tuple[int, .
     return order
 
 
-def spread_layout(order: tuple[int, ...]) -> tuple[int, ...]:
+def add_batch_to_layout(order: tuple[int, ...]) -> tuple[int, ...]:
     """Return the layout of a batch whose examples have this one: one after the other."""
     return (0, *[i + 1 for i in order])
 
@@ -254,8 +254,8 @@ def _at_once(
     orders_in, orders_out = params["layouts"]
     avals = tuple([axis.batched_aval(a) for a in params["result_avals"]])
     layouts = (
-        tuple([spread_layout(o) if m else o for o, m in zip(orders_in, mapped, strict=True)]),
-        tuple([spread_layout(o) for o in orders_out]),
+        tuple([add_batch_to_layout(o) if m else o for o, m in zip(orders_in, mapped, strict=True)]),
+        tuple([add_batch_to_layout(o) for o in orders_out]),
     )
     same = [(i, o) for i, o in params["aliases"] if operands[i].aval.strong() is avals[o].strong()]
     changed = {"layouts": layouts, "result_avals": avals, "aliases": tuple(same)}

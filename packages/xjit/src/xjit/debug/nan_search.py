@@ -136,7 +136,7 @@ def find_nan(f: Callable[..., Any], *args: Any, **kwargs: Any) -> FirstNan | Non
     search = _search_of(closed.jaxpr, frozenset(["debug_nans"]), True)
 
     def checked(*values: Any) -> Any:
-        return tuple(search.checked_run(closed, values))
+        return tuple(search.run_checked(closed, values))
 
     code, payload = map(np.asarray, jit(checked)(*operands))
     return _report(int(code), payload) if code else None
@@ -223,7 +223,7 @@ class _Search(_checkify.EnabledChecks):
     test: ClosedJaxpr | None
     is_detailed: bool
 
-    def checked_run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> State:
+    def run_checked(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> State:
         """Return the state after a call, whose arguments are checked first."""
         state = no_failure(self.width)
         for x in operands:

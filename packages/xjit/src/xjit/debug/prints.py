@@ -80,7 +80,7 @@ def places(skip_hidden: bool, limit: int | None, depth: int) -> list[Place]:
             names = {k: v for k, v in frame.f_locals.items() if not k.startswith("__")}
             if found and code.co_name == "<module>":
                 names = {}
-            shown = {k: shown_value(v) for k, v in names.items()}
+            shown = {k: as_program_argument(v) for k, v in names.items()}
             found.append(Place(
                 code.co_filename, frame.f_lineno, code.co_name, code.co_firstlineno, shown
             ))  # fmt: skip
@@ -90,7 +90,7 @@ def places(skip_hidden: bool, limit: int | None, depth: int) -> list[Place]:
     return found
 
 
-def shown_value(value: Any) -> Any:
+def as_program_argument(value: Any) -> Any:
     """Return a variable as a tree that can be passed to a program, or a text in its place."""
     try:
         leaves = xtree.leaves(value)

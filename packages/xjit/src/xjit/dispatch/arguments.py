@@ -83,7 +83,7 @@ class Signature:
         if parameters is None:
             return positions, frozenset(words)
         count = len(parameters)
-        resolved = [self._checked_position(kind, i, count) for i in positions]
+        resolved = [self._check_position(kind, i, count) for i in positions]
         if names is None:
             words = [parameters[i] for i in resolved if 0 <= i < count]
         elif nums is None:
@@ -99,7 +99,7 @@ class Signature:
                     expected=f"some of {', '.join(sorted(everything))}",
                 ))  # fmt: skip
 
-    def _checked_position(self, kind: str, i: int, count: int) -> int:
+    def _check_position(self, kind: str, i: int, count: int) -> int:
         if not -count <= i < count and not self._takes_more(i):
             raise ValueError(message(
                 f"{self.api}", f"{kind}_argnums has {i}, but {self.name} takes {count} positional "

@@ -15,8 +15,8 @@ from xjit.cache.functions import (
     Traces,
     check_captured_values,
     has_rules,
+    make_write_error,
     one_at_a_time,
-    refused_write,
 )
 from xjit.checks import checked_call, run_with_checks
 from xjit.dispatch.arguments import Arguments, Signature
@@ -24,7 +24,7 @@ from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
 from xjit.dispatch.placement import OneDevice, Placement, move_results, order_if_committed
 from xjit.dispatch.placement_inference import device_put_on
 from xjit.dispatch.program import Program
-from xjit.dispatch.sharded_arrays import spread_sharding
+from xjit.dispatch.sharded_arrays import find_sharding_over_devices
 from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.layouts import Layout, check_order
 from xjit.sharding.shardings import NamedSharding, SingleDeviceSharding, TiledSharding, resolve
@@ -212,7 +212,7 @@ class Calls(abc.ABC):
     ) -> Traced:
         written = [use.ref for use in uses if use.is_written]
         if written and not self.writes_captured_refs:
-            raise refused_write(self.signature.api, self.name, written[0])
+            raise make_write_error(self.signature.api, self.name, written[0])
         keys = check_program(jaxpr, consts)
         closed, captured = close_over(jaxpr, consts)
         params = flat.params(closed, len(captured))
@@ -325,7 +325,7 @@ class Calls(abc.ABC):
             avals=key[2],
             out_tree=traced.out_tree,
             program=self.program(traced, arguments),
-            shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
+            shardings=[_find_mesh_sharding(leaf) for leaf in arguments.leaves],
             described=(
                 [
                     order_if_committed(x) if type(x) is ConcreteArray else _order_described(x)
@@ -357,10 +357,10 @@ def _with_zeros(results: Sequence[Any], zeros: Sequence[int]) -> list[Any]:
     return [np.zeros(x.shape, dtypes.float0) if i in zeros else x for i, x in enumerate(results)]
 
 
-def _spread_sharding(leaf: Any) -> Any:
+def _find_mesh_sharding(leaf: Any) -> Any:
     """Return the sharding over a mesh that an argument has, or that its description names."""
     if type(leaf) is ConcreteArray:  # most are, and have a single place
-        found = spread_sharding(leaf)
+        found = find_sharding_over_devices(leaf)
     else:
         found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
         found = resolve(found, "lower")

@@ -40,7 +40,7 @@ _kernels = KernelTable("compiled operations", limit=4096)
 room.when_short(lambda share: forget_kernels())
 
 
-def lent_buffer(x: ConcreteArray) -> Any:
+def lend_buffer(x: ConcreteArray) -> Any:
     """Return the one buffer of an array that other libraries see, from now on the array's own.
 
     What is in host memory alone goes to the default device, whose it is. What several devices hold
@@ -83,11 +83,11 @@ class EagerBackend:
         dl_device: Any = None,
     ) -> Any:  # fmt: skip
         """Lend the buffer of an array to another library, which must not write to it."""
-        return gateway.to_dlpack(lent_buffer(x), stream)
+        return gateway.to_dlpack(lend_buffer(x), stream)
 
     def dlpack_device(self, x: ConcreteArray) -> tuple[int, int]:
         """Return the device of what `dlpack` lends, after bringing there what is on the host."""
-        found: tuple[int, int] = gateway.lent_device(lent_buffer(x))
+        found: tuple[int, int] = gateway.dlpack_device_of_capsule(lend_buffer(x))
         return found
 
     def borrow(self, source: Any, *, share: bool) -> ConcreteArray:

@@ -472,7 +472,7 @@ def finisher(out_tree: Any, avals: Sequence[ShapedArray]) -> Finish:
     if flat and data[0] is tuple and len(avals) == 2:
         return _pair(*avals)
     keys = [k for k, aval in enumerate(avals) if may_be_key(aval)]
-    wrap = _wrapped_with_keys(keys) if keys else wrap_buffers
+    wrap = _wrap_with_keys(keys) if keys else wrap_buffers
     if flat and data[0] is tuple:
         return lambda outs: tuple(wrap(outs, avals))
     if flat and data[0] is dict:
@@ -514,7 +514,7 @@ def _note_use(count: int) -> None:
         _unrolled_by_count[count] = unrolled_wrap(count)
 
 
-def _wrapped_with_keys(
+def _wrap_with_keys(
     numbers: Sequence[int],
 ) -> Callable[[Sequence[Any], Sequence[ShapedArray]], list[ConcreteArray]]:
     """Return a `wrap_buffers` for results of which some may be keys, which have no use."""

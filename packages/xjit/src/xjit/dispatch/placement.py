@@ -99,7 +99,7 @@ class ArgumentMemory:
             return None
         known = self._known.pop(i, None)
         if known is None:
-            found = gateway.pooled_shards(piece.shape, piece.dtype, self._devices)
+            found = gateway.make_pooled_shards(piece.shape, piece.dtype, self._devices)
             self._has_memory[i] = found is not None
             return found
         memory, buffer, reader = known
@@ -601,7 +601,7 @@ class OverMesh(Placement):
 
     def place_of_argument(self, i: int) -> gateway.SpreadOver:
         """Return how the program wants an argument."""
-        return gateway.spread_over(self._in_order(self.in_shardings[i]))
+        return gateway.make_sharding_object(self._in_order(self.in_shardings[i]))
 
     def _in_order(self, sharding: Sharding) -> Sharding:
         """Return a sharding with the devices in the order in which the program counts them."""
@@ -616,7 +616,9 @@ class OverMesh(Placement):
         """Return the sharding objects of the arguments; None where results are put in order."""
         if any(s is not None and s is not self._in_order(s) for s in self.out_shardings):
             return None
-        return [gateway.spread_over(self._in_order(sharding)) for sharding in self.in_shardings]
+        return [
+            gateway.make_sharding_object(self._in_order(sharding)) for sharding in self.in_shardings
+        ]
 
     def ways_of_arguments(self, count: int) -> list[Sharding | None]:
         """Return the sharding of each of the arguments."""
@@ -632,16 +634,20 @@ class OverMesh(Placement):
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what every device reads."""
-        where = gateway.spread_over(NamedSharding(self.mesh, PartitionSpec()))
+        where = gateway.make_sharding_object(NamedSharding(self.mesh, PartitionSpec()))
         return [spread_buffer(c, where) for c in constants]
 
     def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of the results: as requested, or as XLA chose."""
         requested = self.out_shardings or (None,) * len(avals)
         if None not in requested:
-            return [gateway.spread_over(self._in_order(s)) for s in requested if s is not None]
+            return [
+                gateway.make_sharding_object(self._in_order(s)) for s in requested if s is not None
+            ]
         return [
-            gateway.spread_over(self._in_order(s) if s else self._of_result(tiles, aval.ndim))
+            gateway.make_sharding_object(
+                self._in_order(s) if s else self._of_result(tiles, aval.ndim)
+            )
             for s, tiles, aval in zip(requested, executable.tiles_of_outputs(), avals, strict=True)
         ]
 
@@ -674,10 +680,10 @@ class OverMesh(Placement):
                 continue
             if sharding.devices_in_order != self.devices:
                 order = gateway.order_of(outs[i])
-                there = gateway.laid_over(in_own_memory(sharding), order)
+                there = gateway.sharding_with_layouts(in_own_memory(sharding), order)
                 outs[i] = gateway.as_spread(outs[i], there)
             if sharding.memory is not None:
-                outs[i] = _to_memory_kind(outs[i], gateway.spread_over(sharding))
+                outs[i] = _to_memory_kind(outs[i], gateway.make_sharding_object(sharding))
         return super().results(outs, avals)
 
 
@@ -853,9 +859,11 @@ class LayoutPlacement(Placement):
             return None
         base = self.base
         if isinstance(base, OverMesh):
-            return gateway.laid_over(base.place_of_argument(i).spread, order)
+            return gateway.sharding_with_layouts(base.place_of_argument(i).spread, order)
         assert isinstance(base, OneDevice)
-        return gateway.laid_over(SingleDeviceSharding(base.device), order, base.committed)
+        return gateway.sharding_with_layouts(
+            SingleDeviceSharding(base.device), order, base.committed
+        )
 
     def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
         """Return buffers of what the program captured."""
@@ -1063,8 +1071,10 @@ def _in_order(where: Any, order: Any) -> Any:
     if order is None:
         return where
     if type(where) is gateway.SpreadOver:
-        return gateway.laid_over(where.spread, order)
-    return gateway.laid_over(SingleDeviceSharding(where._device), order, where.committed)
+        return gateway.sharding_with_layouts(where.spread, order)
+    return gateway.sharding_with_layouts(
+        SingleDeviceSharding(where._device), order, where.committed
+    )
 
 
 def order_of(x: ConcreteArray) -> gateway.Order:
@@ -1091,7 +1101,9 @@ def put_in_order(x: ConcreteArray, sharding: Sharding, order: gateway.Order) -> 
         return in_order_of_numpy(x)
     if type(x.buffer) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), x.buffer)
-    return ConcreteArray(None, x.aval, spread_buffer(x, gateway.laid_over(sharding, order)))
+    return ConcreteArray(
+        None, x.aval, spread_buffer(x, gateway.sharding_with_layouts(sharding, order))
+    )
 
 
 def in_order_of_numpy(x: ConcreteArray) -> ConcreteArray:
@@ -1100,7 +1112,7 @@ def in_order_of_numpy(x: ConcreteArray) -> ConcreteArray:
     if order is None:
         return x
     where = gateway.placement_of(x.buffer)
-    there = gateway.spread_over(where.spread)
+    there = gateway.make_sharding_object(where.spread)
     if isinstance(where.spread, SingleDeviceSharding):
         there = one_device(where.devices[0], where.committed).sharding
     buffer = gateway.turned(x.buffer, order, there, None, where.devices)

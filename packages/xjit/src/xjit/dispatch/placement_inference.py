@@ -89,11 +89,11 @@ def placement_for(
                 if isinstance(a, NamedSharding):
                     sharding_kinds.check_same_axes(operation, a.mesh, k)
     given = [a or _sharding_if_committed(x) for a, x in zip(requested, arrays, strict=True)]
-    return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
+    return make_mesh_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
         operation, arrays, names, i))  # fmt: skip
 
 
-def spread_placement(
+def make_mesh_placement(
     in_shardings: Requested,
     out_shardings: Requested,
     mesh: Mesh | None,
@@ -223,14 +223,14 @@ def with_devices(sharding: Sharding) -> Sharding:
     if not isinstance(sharding, NamedSharding) or not _is_abstract(sharding):
         return sharding
     mesh = _choose_mesh([sharding.mesh])
-    return NamedSharding(sharding.mesh if mesh is None else mesh.shaped_as(sharding.mesh),
+    return NamedSharding(sharding.mesh if mesh is None else mesh.devices_like(sharding.mesh),
                          sharding.spec)  # fmt: skip
 
 
 def _over(sharding: Sharding | None, mesh: Mesh | None) -> Sharding | None:
     """Return a sharding with devices, where it was abstract."""
     if isinstance(sharding, NamedSharding) and _is_abstract(sharding) and mesh is not None:
-        return NamedSharding(mesh.shaped_as(sharding.mesh), sharding.spec,
+        return NamedSharding(mesh.devices_like(sharding.mesh), sharding.spec,
                              memory_kind=sharding.memory)  # fmt: skip
     if isinstance(sharding, SingleDeviceSharding) and sharding.memory is None:
         return None

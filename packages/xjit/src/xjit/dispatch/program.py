@@ -31,10 +31,10 @@ from xjit.dispatch.placement_inference import (
     are_concrete,
     common_placement,
     device_named_in,
+    make_mesh_placement,
     mesh_named_by,
     of_arrays,
     placement_for,
-    spread_placement,
 )
 from xjit.dispatch.sharded_arrays import in_typed_memory
 from xjit.lowering.compile import Options, executable_for, finish, split_options
@@ -454,7 +454,7 @@ class Program:
             mesh = self._mesh_set()
             if mesh is None:
                 return default_placement()
-        return spread_placement(given, outs, mesh, self._raise_other_devices)
+        return make_mesh_placement(given, outs, mesh, self._raise_other_devices)
 
     def _mesh_set(self) -> Mesh | None:
         """Return the context mesh, where the program runs on it."""

@@ -101,7 +101,7 @@ class Shard(Record):
 
 def sharding_of(x: ConcreteArray) -> Sharding:
     """Return the sharding of an array on devices."""
-    spread = spread_sharding(x)
+    spread = find_sharding_over_devices(x)
     if spread is not None:
         return spread
     buffer = x.buffer
@@ -113,7 +113,7 @@ def sharding_of(x: ConcreteArray) -> Sharding:
     return SingleDeviceSharding(default_placement().device, memory_kind=kind)
 
 
-def spread_sharding(x: ConcreteArray) -> Sharding | None:
+def find_sharding_over_devices(x: ConcreteArray) -> Sharding | None:
     """Return the sharding of an array over several devices, None for one on a single device."""
     if x.buffer is None:
         return None
@@ -169,7 +169,7 @@ def _piece(
     shape = buffer.aval.shape[: x.aval.ndim]
     if memory is not None or order is not None:
         there = SingleDeviceSharding(gateway.device_of(buffer), memory_kind=memory)
-        where = gateway.laid_over(there, order)
+        where = gateway.sharding_with_layouts(there, order)
         buffer = buffer._rewrap_with_aval_and_sharding(buffer.aval, where)
     return ConcreteArray(None, shaped_array(shape, x.aval.dtype, x.aval.weak_type), buffer)
 
@@ -443,14 +443,14 @@ def _assemble(
         return ConcreteArray(None, aval, buffers[0])
     return ConcreteArray(
         None, aval,
-        gateway.assemble_spread(aval.stored.shape, buffers, gateway.spread_over(sharding)),
+        gateway.assemble_spread(aval.stored.shape, buffers, gateway.make_sharding_object(sharding)),
     )  # fmt: skip
 
 
 def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     """Return the array with the requested sharding."""
     host = x.host if x.buffer is not None else None
-    buffer = spread_buffer(x, gateway.spread_over(_with_elements(sharding, x.aval)))
+    buffer = spread_buffer(x, gateway.make_sharding_object(_with_elements(sharding, x.aval)))
     return ConcreteArray(host, typed_as(x.aval, sharding), buffer)
 
 
@@ -477,7 +477,11 @@ def in_memory(x: ConcreteArray, kind: str) -> ConcreteArray:
     if isinstance(there, SingleDeviceSharding) and there.memory is None:
         return move_results([x], one_device(there.devices_in_order[0], committed))[0]
     aval = in_memory_kind(x.aval, kind)
-    return ConcreteArray(None, aval, spread_buffer(x, gateway.laid_over(there, None, committed)))
+    return ConcreteArray(
+        None,
+        aval,
+        spread_buffer(x, gateway.sharding_with_layouts(there, None, committed)),
+    )
 
 
 boundaries(globals())

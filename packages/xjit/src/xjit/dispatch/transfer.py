@@ -30,9 +30,9 @@ from xjit.dispatch.program import Program
 from xjit.dispatch.sharded_arrays import (
     Shard,
     addressable_shards,
+    find_sharding_over_devices,
     global_shards,
     sharding_of,
-    spread_sharding,
     with_sharding,
 )
 from xjit.jaxlib_gateway.buffers import ExplicitTransfers
@@ -284,7 +284,7 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     sharding.check_shape(x.shape, "device_put")
     host = x.to_stored()
     buffer = gateway.put_spread(
-        host, gateway.spread_over(sharding), may_alias=not np.may_share_memory(host, leaf)
+        host, gateway.make_sharding_object(sharding), may_alias=not np.may_share_memory(host, leaf)
     )
     return ConcreteArray(None, typed_as(x.aval, sharding), buffer)
 
@@ -763,7 +763,7 @@ def _interface_of(x: ConcreteArray) -> dict[str, Any] | None:
     buffer = x.buffer
     if buffer is None and gateway.in_host_memory(default_placement().device):
         return None
-    if spread_sharding(x) is not None:
+    if find_sharding_over_devices(x) is not None:
         return None
     found: dict[str, Any] | None = gateway.cuda_array_interface(_buffer_of(x))
     return found

@@ -35,9 +35,10 @@ with namespace(globals(), at_once=True):
         cuda_array_interface as cuda_array_interface, delete as delete, device_of as device_of,
         devices_of as devices_of, dlpack_device as dlpack_device, from_dlpack as from_dlpack,
         in_host_memory as in_host_memory, is_away as is_away, is_deleted as is_deleted,
-        is_ready as is_ready, lent_device as lent_device,
+        dlpack_device_of_capsule as dlpack_device_of_capsule, is_ready as is_ready,
+        make_pooled_shards as make_pooled_shards,
         nbytes_on_device as nbytes_on_device, note_devices as note_devices,
-        placement as placement, placement_of as placement_of, pooled_shards as pooled_shards,
+        placement as placement, placement_of as placement_of,
         put as put, put_replicated as put_replicated, put_shards as put_shards,
         several_devices as several_devices, shards as shards,
         stacked as stacked, to_dlpack as to_dlpack, to_numpy as to_numpy,
@@ -79,7 +80,7 @@ with namespace(globals(), at_once=True):
     )  # fmt: skip
     from xjit.jaxlib_gateway.sharded_buffers import (
         SpreadOver as SpreadOver, alike as alike, as_spread as as_spread,
-        assemble_spread as assemble_spread, laid_over as laid_over, order_of as order_of,
-        pieces_by_device as pieces_by_device, put_spread as put_spread, respread as respread,
-        spread_over as spread_over,
+        assemble_spread as assemble_spread, make_sharding_object as make_sharding_object,
+        order_of as order_of, pieces_by_device as pieces_by_device, put_spread as put_spread,
+        respread as respread, sharding_with_layouts as sharding_with_layouts,
     )  # fmt: skip

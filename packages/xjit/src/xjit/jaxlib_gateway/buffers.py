@@ -681,7 +681,7 @@ def _mark_shared(buffer: Buffer) -> None:
     buffer._is_shared = True
 
 
-def lent_device(buffer: Buffer) -> tuple[int, int]:
+def dlpack_device_of_capsule(buffer: Buffer) -> tuple[int, int]:
     """Return what `__dlpack_device__` has to answer: what the capsule of the buffer says."""
     if in_host_memory(device_of(buffer)):
         return 1, 0
@@ -828,7 +828,7 @@ def buffer_pool(
         array([1., 2.], dtype=float32)
         >>> release(pooled)
     """
-    found = None if kept else pooled_buffers(shape, dtype, where)
+    found = None if kept else make_pooled_buffers(shape, dtype, where)
     if found is None:
         place = _placer(shape, dtype, where)
         return lambda value: (None, place(value)), _drop
@@ -850,7 +850,7 @@ def _drop(pooled: PooledBuffer) -> None:
     """Take back a buffer that is not used again."""
 
 
-def pooled_buffers(
+def make_pooled_buffers(
     shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
 ) -> tuple[Callable[[], PooledBuffer], list[PooledBuffer]] | None:
     """Return what makes such buffers, and the first; None where the runtime would copy."""
@@ -916,7 +916,7 @@ def _passing_sharding(device: Any) -> Any:
 #
 # One call of the runtime places all pieces. It takes pieces of an array for its rows, so the type
 # of such a buffer is that of all pieces in a row: the program reads it, and no array keeps it.
-# Small pieces are written to memory that the devices have already (`pooled_shards`).
+# Small pieces are written to memory that the devices have already (`make_pooled_shards`).
 
 
 class RowShards(ManyDevices):
@@ -951,7 +951,7 @@ def put_shards(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...])
     return _put_at_once("put_shards", shape, arrays, _in_a_row(devices), devices)
 
 
-def pooled_shards(
+def make_pooled_shards(
     shape: tuple[int, ...], dtype: np.dtype[Any], devices: tuple[Any, ...]
 ) -> PooledBuffer | None:
     """Return memory for a piece on each device, and one buffer that shows it to a program.
@@ -967,7 +967,7 @@ def pooled_shards(
         A list of what is written to, one for each device, and the buffer; None where the runtime
         would not read in place (accelerators, large pieces).
     """
-    found = [pooled_buffers(shape, dtype, placement((device,))) for device in devices]
+    found = [make_pooled_buffers(shape, dtype, placement((device,))) for device in devices]
     if None in found:
         return None
     firsts = [first for one in found if one is not None for first in one[1]]

@@ -1036,8 +1036,8 @@ def _output_types(loaded: Any) -> tuple[ArrayType, ...]:
 # the columns of a matrix one after another. Programs are compiled for the orders of their
 # arguments and results, which their text names (`layout_mode`), and the runtime does not look
 # whether buffers fit: one in another order would be misread. So the order is a part of the
-# sharding object of a buffer (`spread_buffers.laid_over`), by which all that is given to programs
-# is compared.
+# sharding object of a buffer (`sharded_buffers.sharding_with_layouts`), by which all that is given
+# to programs is compared.
 #
 # `turned` brings a buffer into another order, by a program on its devices; `lies_in` reads one.
 

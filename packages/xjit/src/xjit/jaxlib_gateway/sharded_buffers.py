@@ -3,8 +3,9 @@
 The buffer's type is that of the whole array; its sharding object holds what users call its
 sharding, and there is one object for each, so that programs compare identities.
 
-The elements of each piece lie in the order of NumPy, or in one that `laid_over` names: there is one
-object for each order, too, so what compares the objects never takes one order for another.
+The elements of each piece lie in the order of NumPy, or in one that `sharding_with_layouts` names:
+there is one object for each order, too, so what compares the objects never takes one order for
+another.
 """
 
 from __future__ import annotations
@@ -135,14 +136,14 @@ def _elsewhere(count_here: int, count: int) -> ValueError:
 
 
 @functools.lru_cache(maxsize=4096)
-def spread_over(spread: Spread) -> SpreadOver:
+def make_sharding_object(spread: Spread) -> SpreadOver:
     """Return the sharding object of arrays that are spread so."""
     note_devices(spread.devices_in_order)
     return SpreadOver(spread)
 
 
 @functools.lru_cache(maxsize=4096)
-def laid_over(spread: Spread, order: Order, committed: bool = True) -> SpreadOver:
+def sharding_with_layouts(spread: Spread, order: Order, committed: bool = True) -> SpreadOver:
     """Return the sharding object of arrays that are spread so, each piece in an order of its own.
 
     Args:
@@ -151,7 +152,7 @@ def laid_over(spread: Spread, order: Order, committed: bool = True) -> SpreadOve
       committed: whether somebody requested these devices.
     """
     if order is None and committed:
-        return spread_over(spread)
+        return make_sharding_object(spread)
     several_devices[0] = True  # also on one device: such a buffer is not what others there are
     orders_used[0] = orders_used[0] or order is not None
     note_devices(spread.devices_in_order)
@@ -215,7 +216,7 @@ def _put_pieces(
 ) -> Buffer:  # fmt: skip
     """Return a buffer of an array whose pieces on the host are given."""
     if where.order is not None:
-        found = _put_pieces(kind, given, tiles, spread_over(where.spread), lent=lent)
+        found = _put_pieces(kind, given, tiles, make_sharding_object(where.spread), lent=lent)
         return turned(found, None, where, where.order, where.devices)
     wanted = where.tiles(kind.ndim)
     pieces = pieces_for(given, tiles, wanted, kind.shape, lent=lent)
@@ -315,7 +316,7 @@ def as_spread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
         return None
     if order_of(buffer) != where.order:
         before = order_of(buffer)
-        found = as_spread(buffer, laid_over(where.spread, before))
+        found = as_spread(buffer, sharding_with_layouts(where.spread, before))
         if found is None:
             return None
         return turned(found, before, where, where.order, where.devices)

@@ -329,7 +329,9 @@ def _batch_layout(axis: BatchAxis, operands: Any, dims: Any, *, order: tuple[int
     (x,), (dim,) = operands, dims
     if dim is not_mapped:
         return layout_constraint_p.bind(x, order=order), (dim,)
-    return layout_constraint_p.bind(axis.to_front(x, dim), order=ffi.spread_layout(order)), (0,)
+    return layout_constraint_p.bind(axis.to_front(x, dim), order=ffi.add_batch_to_layout(order)), (
+        0,
+    )
 
 
 layout_constraint_p: Primitive = Primitive(

@@ -48,7 +48,7 @@ def passed(
     An argument or result has its parts one behind the other along its first dimension, so that what
     a device has of it is of the shape of its part.
     """
-    ins, outs = [[_stacked_sharding(s, a) for s, a in zip(shardings, avals, strict=False)]
+    ins, outs = [[_check_stacked_sharding(s, a) for s, a in zip(shardings, avals, strict=False)]
                  for shardings, avals in ((in_shardings, closed.in_avals),
                                           (out_shardings, closed.out_avals))]  # fmt: skip
     if _on_stacks(closed) is closed:
@@ -59,7 +59,7 @@ def passed(
     return found, ins, outs
 
 
-def _stacked_sharding(sharding: Any, aval: ShapedArray) -> Any:
+def _check_stacked_sharding(sharding: Any, aval: ShapedArray) -> Any:
     if not isinstance(sharding, NamedSharding):
         return sharding
     if sharding.spec.unreduced != sums_of(aval).unreduced:
@@ -80,15 +80,15 @@ def _with_ends(closed: ClosedJaxpr) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
         given = [_stack_argument(x, a) for x, a in zip(args, closed.in_avals, strict=True)]
         results = interpret(inner.jaxpr, inner.consts, given)
-        return [_passed_result(x, a) for x, a in zip(results, closed.out_avals, strict=True)]
+        return [_move_stack_in_front(x, a) for x, a in zip(results, closed.out_avals, strict=True)]
 
     jaxpr, consts = xprim.trace_to_jaxpr(
-        run, [_passed_type(a) for a in closed.in_avals], name=closed.jaxpr.name
+        run, [_type_with_stack_in_front(a) for a in closed.in_avals], name=closed.jaxpr.name
     )
     return ClosedJaxpr(jaxpr, consts)
 
 
-def _passed_type(aval: ShapedArray) -> ShapedArray:
+def _type_with_stack_in_front(aval: ShapedArray) -> ShapedArray:
     if not _axes(aval):
         return aval
     count = _count(aval)
@@ -107,12 +107,12 @@ def _stack_argument(x: Any, aval: ShapedArray) -> Any:
     return _call(run, [x], [_stack_type(aval)])[0]
 
 
-def _passed_result(x: Any, aval: ShapedArray) -> Any:
+def _move_stack_in_front(x: Any, aval: ShapedArray) -> Any:
     if not _axes(aval):
         return x
     return _call(
-        lambda x: [_reshape(_move(x, aval.ndim, 0), _passed_type(aval).shape)],
-        [x], [_passed_type(aval)],
+        lambda x: [_reshape(_move(x, aval.ndim, 0), _type_with_stack_in_front(aval).shape)],
+        [x], [_type_with_stack_in_front(aval)],
     )[0]  # fmt: skip
 
 

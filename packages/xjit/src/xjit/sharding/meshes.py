@@ -440,7 +440,7 @@ class Mesh(_Grid, OfThisProcess):
         """The devices, by the name that libraries written for JAX read."""
         return self._flat
 
-    def shaped_as(self, other: Mesh | AbstractMesh) -> Mesh:
+    def devices_like(self, other: Mesh | AbstractMesh) -> Mesh:
         """Return the devices, row by row, in the shape and with the axes of another mesh.
 
         Raises:

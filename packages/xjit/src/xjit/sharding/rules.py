@@ -186,13 +186,13 @@ def _results_of_members(
     said = rule(*axes, **params) if rule else [frozenset().union(*axes)] * len(out)
     along = [found.intersection(mesh.axis_names) for found in said]  # not of names of vmap
     unreduced, reduced = _sums_of_members(primitive, avals, params, mesh)
-    explicit = [_typed_along(a, shardings.along_explicit_axes(a.type_sharding)) for a in avals]
+    explicit = [_retype_along(a, shardings.along_explicit_axes(a.type_sharding)) for a in avals]
     if any(a.type_sharding is not None for a in explicit):
         out = results_of(primitive, explicit, params, out)
     held = [xprim.ManualAxisType(varying, unreduced, reduced - varying) for varying in along]
     return tuple(
         [
-            _typed_along(a, with_manual_axes(a.type_sharding, kind, mesh, a.ndim))
+            _retype_along(a, with_manual_axes(a.type_sharding, kind, mesh, a.ndim))
             for a, kind in zip(out, held, strict=True)
         ]
     )
@@ -258,7 +258,7 @@ def _sums_of_members(
     if not any(kind.unreduced or kind.reduced for kind in held):
         return Sums()
     parts = [kind._replace(varying=frozenset()) for kind in held]
-    alone = [_typed_along(a, with_manual_axes(None, kind, mesh, a.ndim))
+    alone = [_retype_along(a, with_manual_axes(None, kind, mesh, a.ndim))
              for a, kind in zip(avals, parts, strict=True)]  # fmt: skip
     sums = sums_of_results(primitive, alone, params)
     varying = frozenset().union(*[a.vma for a in avals])
@@ -269,7 +269,7 @@ def _sums_of_members(
     return sums
 
 
-def _typed_along(aval: ShapedArray, sharding: Any) -> ShapedArray:
+def _retype_along(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """Return a type with another account of how values are spread."""
     if sharding is aval.type_sharding:
         return aval

@@ -12,18 +12,18 @@ import xtree
 from xnp.lax.control_flow_staging import (
     along_refs,
     as_traced,
-    carried_arrays,
     check_carry,
     check_each_ref_once,
     close_over_refs,
-    known_without_jit,
+    flatten_carry,
     pass_through,
     ref_values,
     results_varying_alike,
-    retyped_varying,
+    retype_varying,
     same_type,
-    settled_carry,
+    settle_carry,
     staged,
+    value_without_jit,
     varying_alike_with,
     write_refs,
 )
@@ -159,7 +159,7 @@ def cond(
     if _gives_each_its_operand(true_fun, false_fun, operands):
         return _of_own_operands(batching, pred, true_fun, false_fun, *operands)
     predicate = _predicate(pred)
-    known = known_without_jit(predicate)
+    known = value_without_jit(predicate)
     if known is not None:
         check_each_ref_once(operands, "cond")
         return as_traced((true_fun if known else false_fun)(*as_traced(operands)))
@@ -263,7 +263,7 @@ def switch(
     if len(functions) == 1:
         return functions[0](*operands)
     number = _clamp(array, len(functions))
-    known = known_without_jit(number)
+    known = value_without_jit(number)
     if known is not None:
         check_each_ref_once(operands, "switch")
         return as_traced(functions[int(known)](*as_traced(operands)))
@@ -315,7 +315,7 @@ def _choose(
     if index.aval.vma:
         given = varying_alike_with(index.aval, given)
         avals = [x.aval for x in given]
-        branches = [retyped_varying(br, avals, index.aval) for br in branches]
+        branches = [retype_varying(br, avals, index.aval) for br in branches]
     options["branches"] = tuple(branches)
     outs = bind_noting_keys(cond_p, [index, *given], options)
     count = len(outs) - len(refs)
@@ -458,7 +458,7 @@ def platform_dependent(
     (index,) = platform_index_p.bind(*arrays, platforms=names, has_default=default is not None)
     if not names:
         return functions[0](*args)
-    known = known_without_jit(index)
+    known = value_without_jit(index)
     if known is not None:
         check_each_ref_once(args, "platform_dependent")
         return as_traced(functions[int(known)](*as_traced(args)))
@@ -602,7 +602,7 @@ def _steps_in_python(steps: int, stop: Array | None) -> int:
     """Return how many steps are known and called by Python, where `disable_jit` says so."""
     if not config.values.disable_jit:
         return 0
-    return steps if stop is None else known_without_jit(stop) or 0
+    return steps if stop is None else value_without_jit(stop) or 0
 
 
 def _block_size(checkpoint_every: Any) -> int | None:
@@ -829,9 +829,7 @@ def run_scan(
             given = varying_alike_with(stop.aval, given)
             lead = len(given) - len(xs)
             elements = [without_dimension(x.aval, 0) for x in given[lead:]]
-            closed = retyped_varying(
-                closed, [*[x.aval for x in given[:lead]], *elements], stop.aval
-            )
+            closed = retype_varying(closed, [*[x.aval for x in given[:lead]], *elements], stop.aval)
     outs = bind_noting_keys(scan_p, [*(() if stop is None else (stop,)), *given], options | {
         "jaxpr": closed, "num_consts": len(body.captured), "num_carry": len(carry) + len(refs),
     })  # fmt: skip
@@ -864,7 +862,7 @@ def _stage_body(
     f: Any, init: Any, xs: list[Array], x_tree: Any
 ) -> tuple[list[Array], Any, Staged, Any]:
     """Return the carry, promoted where it was weakly typed, its structure, the body, that of ys."""
-    carry, tree = carried_arrays(init, "scan", "the carry")
+    carry, tree = flatten_carry(init, "scan", "the carry")
     elements = [without_dimension(x.aval, 0) for x in xs]
     in_tree = xtree.treedef_tuple((tree, x_tree))
     users = f.body if type_of_by_class and isinstance(f, _high_types.StepOfArrays) else None
@@ -874,7 +872,7 @@ def _stage_body(
         return staged(f, in_tree, avals, operation="scan", what="the body", writes_refs=True,
                       users=users)  # fmt: skip
 
-    carry, body = settled_carry(stage, carry, 0, lambda body: _pair_of(body, f)[0] == tree)
+    carry, body = settle_carry(stage, carry, 0, lambda body: _pair_of(body, f)[0] == tree)
     carry_tree, y_tree = _pair_of(body, f)
     count = carry_tree.num_leaves
     check_carry(tree, carry_tree, [x.aval for x in carry], body.out_avals[:count], "scan",
@@ -1212,7 +1210,7 @@ def while_loop(
     val = init_val
     if config.values.disable_jit:
         val = as_traced(val)
-        while known := known_without_jit(as_array(cond_fun(val))):
+        while known := value_without_jit(as_array(cond_fun(val))):
             val = as_traced(body_fun(val))
         if known is not None:
             return val
@@ -1228,7 +1226,7 @@ def _bounded_while_loop(
     if config.values.disable_jit:
         val = as_traced(init_val)
         for _ in range(schedule.max_steps):
-            known = known_without_jit(as_array(cond_fun(val)))
+            known = value_without_jit(as_array(cond_fun(val)))
             if known is None:
                 break
             if not known:
@@ -1300,7 +1298,7 @@ def _repeat(
     schedule: Schedule | None = None,
 ) -> Any:  # fmt: skip
     """Run a loop; `users` is the user's function, `own` how many leading carries are not theirs."""
-    carry, tree = carried_arrays(init_val, operation, "the carry")
+    carry, tree = flatten_carry(init_val, operation, "the carry")
     in_tree = xtree.treedef_tuple((tree,))
 
     def stage(carry: list[Array]) -> Staged:
@@ -1314,7 +1312,7 @@ def _repeat(
             users=users,
         )
 
-    carry, body = settled_carry(stage, carry, 0, lambda body: body.out_tree == tree)
+    carry, body = settle_carry(stage, carry, 0, lambda body: body.out_tree == tree)
     theirs, returned = [xtree.treedef_children(t)[own] if own else t for t in (tree, body.out_tree)]
     check_carry(theirs, returned, [x.aval for x in carry[own:]], body.out_avals[own:], operation,
                 "body_fun", users)  # fmt: skip
@@ -1328,7 +1326,7 @@ def _repeat(
     given, step = [*body.captured, *carry, *ref_values(body.refs)], body.closed
     if any(goes_on.vma - x.aval.vma for x in given):
         given = varying_alike_with(goes_on, given)
-        step = retyped_varying(step, [x.aval for x in given], goes_on)
+        step = retype_varying(step, [x.aval for x in given], goes_on)
     options = {} if schedule is None else {"schedule": schedule}
     outs = bind_noting_keys(while_p, [*captured, *given], options | {
         "cond_jaxpr": tested, "body_jaxpr": step, "cond_nconsts": len(captured),
@@ -1463,7 +1461,7 @@ def fori_loop(
 def _count(low: int, high: int, number: _Number, body_fun: Any, init_val: Any, unroll: Any) -> Any:
     """Run a loop of known length as a scan that counts in its carry."""
     length = max(high - low, 0)
-    carry, tree = carried_arrays(init_val, "fori_loop", "the carry")
+    carry, tree = flatten_carry(init_val, "fori_loop", "the carry")
     counter = number(low)
     in_tree = xtree.treedef_tuple((_LEAF, tree))
 
@@ -1480,7 +1478,7 @@ def _count(low: int, high: int, number: _Number, body_fun: Any, init_val: Any, u
     def returned(body: Staged) -> Any:
         return xtree.treedef_children(body.out_tree)[1]
 
-    carry, body = settled_carry(stage, carry, 1, lambda body: returned(body) == tree)
+    carry, body = settle_carry(stage, carry, 1, lambda body: returned(body) == tree)
     out_tree = returned(body)
     check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",
                 "body_fun", body_fun)  # fmt: skip

@@ -125,7 +125,7 @@ def _refs_in(leaves: Sequence[Any], operation: str) -> list[BaseRef]:
 _programs = KeptPrograms(limit=1024)
 
 
-def known_without_jit(x: Any) -> Any:
+def value_without_jit(x: Any) -> Any:
     """Return the NumPy value of an array under `config.disable_jit`, or None where it is traced."""
     if not config.values.disable_jit:
         return None
@@ -181,7 +181,7 @@ def _trace(
 
     def flat(*leaves: Array) -> list[Array]:
         result = fun(*xtree.unflatten(in_tree, leaves))
-        results, tree = carried_arrays(result, operation, f"the result of {what}")
+        results, tree = flatten_carry(result, operation, f"the result of {what}")
         out_trees.append(tree)
         return results
 
@@ -195,7 +195,7 @@ def _trace(
     return Staged(*xprim.close_over(jaxpr, consts), out_trees[0])
 
 
-def carried_arrays(tree: Any, operation: str, what: str) -> tuple[list[Array], Any]:
+def flatten_carry(tree: Any, operation: str, what: str) -> tuple[list[Array], Any]:
     """Return the leaves of a carry, or of the result of a function, as arrays, and its structure.
 
     Args:
@@ -233,7 +233,7 @@ def varying_alike_with(choice: ShapedArray, values: Sequence[Array]) -> list[Arr
     return [vary(x, choice.vma, choice.type_sharding.mesh) for x in values]
 
 
-def retyped_varying(
+def retype_varying(
     closed: ClosedJaxpr, avals: Sequence[ShapedArray], choice: ShapedArray
 ) -> ClosedJaxpr:
     """Return a program for operands that vary over more axes, whose results vary as a choice does.
@@ -250,7 +250,7 @@ def retyped_varying(
     return ClosedJaxpr(*trace_to_jaxpr(run, avals, name=closed.jaxpr.name))
 
 
-def settled_carry(
+def settle_carry(
     stage: Callable[[list[Array]], Staged], carry: list[Array], first: int,
     fits: Callable[[Staged], bool],
 ) -> tuple[list[Array], Staged]:  # fmt: skip

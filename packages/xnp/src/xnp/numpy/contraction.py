@@ -239,7 +239,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = array_of(x1, "matvec"), array_of(x2, "matvec")
     _check_dimensions("matvec", x1, x2, (2, 1))
     columns = matmul(x1, reshape(x2, (*x2.aval.shape, 1)))
-    return reshaped_last(columns)  # type: ignore[no-any-return]
+    return drop_last_dimension(columns)  # type: ignore[no-any-return]
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -281,7 +281,7 @@ def _check_dimensions(operation: str, x1: Any, x2: Any, least: tuple[int, int]) 
         ))  # fmt: skip
 
 
-def reshaped_last(x: Any) -> Any:
+def drop_last_dimension(x: Any) -> Any:
     """Drop a last dimension of size 1."""
     return reshape(x, x.aval.shape[:-1])
 

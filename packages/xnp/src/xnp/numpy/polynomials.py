@@ -17,7 +17,7 @@ from xnp.numpy.indexing import read
 from xnp.numpy.ranges import arange, vander
 from xnp.numpy.rearranging import roll
 from xnp.numpy.reductions import argmax, squared_distance
-from xnp.numpy.selection import argsort, reshaped_flat, where
+from xnp.numpy.selection import argsort, flatten_elements, where
 from xnp.numpy.shaping import atleast_1d, concatenate
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
@@ -272,7 +272,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         zeros = _eigenvalues(zeros)
     if zeros.ndim == 1 and not zeros.size:
         return scalar_like(zeros, 1)  # as in NumPy
-    zeros, result = reshaped_flat(zeros), fill((1,), 1, zeros.dtype)
+    zeros, result = flatten_elements(zeros), fill((1,), 1, zeros.dtype)
     for k in range(zeros.size):
         factor = concatenate([fill((1,), 1, zeros.dtype), -zeros[k].reshape(1)])
         result = convolve(result, factor)
@@ -307,7 +307,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """
     p = asarray(p)
     require(p.ndim <= 1, "roots", "the coefficients must be a vector, got {}.", p)
-    p = reshaped_flat(p)
+    p = flatten_elements(p)
     if strip_zeros:
         if not isinstance(p, ConcreteArray):
             raise ConcretizationTypeError(

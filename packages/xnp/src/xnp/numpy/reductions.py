@@ -81,7 +81,7 @@ def kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
 _COLLECTIVES = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
 
 
-def _reduced_across(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
+def _reduce_across_axes(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
     """Reduce over dimensions, and then over axes by their names, by collectives."""
     dims = tuple([d for d in axes if type(d) is not str])
     x, names = bind_reduction(primitive, x, dims), axes[len(dims) :]
@@ -106,7 +106,7 @@ def bind_reduction(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
       axes: dimensions, and then names of axes, as of `dims_and_names`.
     """
     if axes and type(axes[-1]) is str:
-        return _reduced_across(primitive, x, axes)
+        return _reduce_across_axes(primitive, x, axes)
     if axes:
         return bind(primitive, x, axes=tuple(sorted(axes)))
     check_numbers(x.aval, primitive)

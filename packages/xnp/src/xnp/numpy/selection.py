@@ -407,10 +407,10 @@ def extract(
       >>> xnp.extract(xnp.array([True, False, True]), xnp.array([1, 2, 3]))
       Array([1, 3], dtype=int32)
     """
-    return compress(reshaped_flat(condition), arr, size=size, fill_value=fill_value)
+    return compress(flatten_elements(condition), arr, size=size, fill_value=fill_value)
 
 
-def reshaped_flat(x: Any) -> Any:
+def flatten_elements(x: Any) -> Any:
     """Return the elements of `x` in one dimension."""
     x = array_of(x, "ravel") if not isinstance(x, list | tuple) else array(x)
     return reshape(x, (x.aval.size,))
@@ -601,13 +601,13 @@ def put(
     """
     _check_not_in_place("put", inplace)
     a = array_of(a, "put")
-    positions = reshaped_flat(ind)
-    values = reshaped_flat(v)
+    positions = flatten_elements(ind)
+    values = flatten_elements(v)
     if not positions.aval.size or not values.aval.size:
         return a
     count = positions.aval.size
     places = np.arange(count, dtype=np.int32) % values.aval.size
-    flat = reshaped_flat(a)
+    flat = flatten_elements(a)
     checks = config.values.index_checks
     traced = isinstance(positions, Tracer) and positions.concrete() is None
     if mode is None and (checks == "allow" or (traced and checks != "raise")):
@@ -643,8 +643,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
       Array([8, 2, 9], dtype=int32)
     """
     _check_not_in_place("place", inplace)
-    arr, values = array_of(arr, "place"), reshaped_flat(vals)
-    chosen_mask = reshaped_flat(truth_of(mask, "place"))
+    arr, values = array_of(arr, "place"), flatten_elements(vals)
+    chosen_mask = flatten_elements(truth_of(mask, "place"))
     if chosen_mask.aval.size != arr.aval.size:
         raise ValueError("place: the mask must have as many elements as the array.")
     if not values.aval.size:
@@ -652,7 +652,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     order = bind("cumsum", cast(chosen_mask, dtypes.int32), axis=0, reverse=False)
     turn = (order - 1) % values.aval.size
     new = cast(read(values, turn), arr.aval.dtype)
-    return reshape(table.select(chosen_mask, new, reshaped_flat(arr)), arr.aval.shape)
+    return reshape(table.select(chosen_mask, new, flatten_elements(arr)), arr.aval.shape)
 
 
 def put_along_axis(
@@ -684,7 +684,7 @@ def put_along_axis(
     _check_not_in_place("put_along_axis", inplace)
     arr, positions = array_of(arr, "put_along_axis"), array_of(indices, "put_along_axis")
     if axis is None:
-        flat = put_along_axis(reshaped_flat(arr), reshaped_flat(positions), values, 0, False)
+        flat = put_along_axis(flatten_elements(arr), flatten_elements(positions), values, 0, False)
         return reshape(flat, arr.aval.shape)
     axis = axis_of(axis, arr.aval.ndim, "put_along_axis")
     sizes = [1 if d == axis else n for d, n in enumerate(arr.aval.shape)]

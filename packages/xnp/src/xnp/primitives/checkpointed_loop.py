@@ -31,7 +31,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import xprim
-from xnp.primitives.control_flow import derive, grown_mask, split_at, traced
+from xnp.primitives.control_flow import derive, grow_mask, split_at, traced
 from xnp.primitives.table import (
     add,
     bind,
@@ -136,7 +136,7 @@ def record_tangents(
             ))  # fmt: skip
         return split, split.nonzero_out
 
-    split, mask, _ = grown_mask(linearized, nonzero(carry_dots))
+    split, mask, _ = grow_mask(linearized, nonzero(carry_dots))
     if not any(mask):
         return [], mask
     linear = derive(split.primal, ("loop tangents", split.linear), lambda: _joint(split, body))
@@ -566,7 +566,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, transposed: bool, **par
     if is_own:
         steps, consts_mapped = _guard_steps(steps), [True, *consts_mapped]
         carry_mapped = [True] * len(carry_mapped)
-    step, carry_mapped, _ = grown_mask(
+    step, carry_mapped, _ = grow_mask(
         lambda mask: axis.batch_jaxpr(steps.step, (*consts_mapped, *mask), mask), carry_mapped
     )
     lead = (*consts_mapped, *carry_mapped)

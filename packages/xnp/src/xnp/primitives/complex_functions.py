@@ -632,11 +632,11 @@ def divided(x: Any, y: Any) -> Any:
         with np.errstate(over="raise", under="ignore", invalid="raise", divide="raise"):
             quotient = np.true_divide(x, y)
     except FloatingPointError:
-        return _divided_at_ends(x, y)
-    return _divided_at_ends(x, y) if np.isnan(quotient).any() else quotient
+        return _divide_at_ends(x, y)
+    return _divide_at_ends(x, y) if np.isnan(quotient).any() else quotient
 
 
-def _divided_at_ends(x: Any, y: Any) -> Any:
+def _divide_at_ends(x: Any, y: Any) -> Any:
     x, y = np.broadcast_arrays(x, y)
     out = np.empty(x.shape, x.dtype)
     with np.errstate(all="ignore"):

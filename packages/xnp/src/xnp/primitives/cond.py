@@ -527,7 +527,7 @@ def _batch_by_selection(
         for k, br in enumerate(branches)
     ]  # fmt: skip
     outs, mapped_out = [], []
-    for k, values in zip(_passed_through(branches), zip(*cases, strict=True), strict=True):
+    for k, values in zip(_find_forwarded(branches), zip(*cases, strict=True), strict=True):
         if k is None:
             which = broadcast_to(index, values[0].aval.shape, (0,))
             outs.append(xprim.get_primitive("select_n").bind(which, *values)[0])
@@ -727,7 +727,7 @@ def _for_all_examples(
         return xprim.eval_closed(axis.batch_jaxpr(branch, mapped, True)[0], *operands)
 
 
-def _passed_through(branches: Branches) -> list[int | None]:
+def _find_forwarded(branches: Branches) -> list[int | None]:
     """Return for each result the number of the operand that it is in every branch, or None."""
     number = [{v: k for k, v in enumerate(br.jaxpr.invars)} for br in branches]
     each = [[n.get(v) if type(v) is xprim.Var else None for v in br.jaxpr.outvars]

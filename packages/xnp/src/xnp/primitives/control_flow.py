@@ -52,7 +52,7 @@ def split_at(values: Sequence[T], *counts: int) -> list[list[T]]:
     return [*pieces, list(values[start:])]
 
 
-def grown_mask(
+def grow_mask(
     transformed: Callable[[list[bool]], tuple[Any, Sequence[bool]]], carry: list[bool]
 ) -> tuple[Any, list[bool], list[bool]]:
     """Grow the mask of the carry until the body keeps it; return what the body became, and masks.

@@ -332,12 +332,12 @@ def _transpose_used(
         if checked:
             (total,) = _check_determined((total,), (x_bar,), d_bar, b)
     if type(d_bar) is not Zero:
-        term = on_diagonal(d_bar, *_fixed_unless_used(used, b))
+        term = on_diagonal(d_bar, *_stop_tangents_unless_used(used, b))
         total = term if total is None else add(total, term)
     return (Zero(c.aval) if total is None else total), Zero(b.aval)
 
 
-def _fixed_unless_used(used: Sequence[Any], b: Any, *e: Any) -> tuple[Any, ...]:
+def _stop_tangents_unless_used(used: Sequence[Any], b: Any, *e: Any) -> tuple[Any, ...]:
     """Return B, and E, without tangents where the program reads none of the values of a block.
 
     The cotangents of such values are 0 at all points near to this one, and so is what couples them.
@@ -629,7 +629,7 @@ def _coupling_transpose_used(
         if checked:
             totals = _check_determined(totals, bars, d_bar, b)
     if type(d_bar) is not Zero:
-        blocks = _fixed_unless_used(used, b, *outer[1:2])
+        blocks = _stop_tangents_unless_used(used, b, *outer[1:2])
         terms = on_diagonal_p.bind(convert(d_bar, b.aval.dtype), *blocks)
         for k, term in zip((0, 2), terms, strict=False):
             totals[k] = term if type(totals[k]) is Zero else add(totals[k], term)

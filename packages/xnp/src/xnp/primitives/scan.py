@@ -10,7 +10,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import control_flow
-from xnp.primitives.control_flow import derive, grown_mask, rearrange, split_at, traced
+from xnp.primitives.control_flow import derive, grow_mask, rearrange, split_at, traced
 from xnp.primitives.table import add, bind, broadcast_to, convert, counting
 from xprim import (
     ClosedJaxpr,
@@ -71,7 +71,7 @@ def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJax
         wanted = [*mask, *[False] * num_ys]
         return handle.jvp_jaxpr(jaxpr, [*const_mask, *mask, *x_mask], wanted)
 
-    forward, mask, y_mask = grown_mask(body_jvp, nonzero(carry_dots))
+    forward, mask, y_mask = grow_mask(body_jvp, nonzero(carry_dots))
     counts = (sum(const_mask), sum(mask))
     body = derive(
         forward, ("scan", num_consts, num_carry),
@@ -148,7 +148,7 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
         )
         return found, found[0].nonzero_out
 
-    (whole, refs), carry_mask, y_mask = grown_mask(linearized, nonzero(carry_dots))
+    (whole, refs), carry_mask, y_mask = grow_mask(linearized, nonzero(carry_dots))
     written = [used.is_written for used in refs]
     counts = (num_consts, num_carry, len(xs), sum(const_mask))
     split: _Split = derive(
@@ -199,7 +199,7 @@ def _split_body(
     consts, carry = _with_values(consts, carry, refs, written)
     body = ClosedJaxpr(primal.replace(invars=[*consts, *carry, *xs]), split.primal.consts)
     const_place, x_place = [{v: i for i, v in enumerate(part)} for part in (consts, xs)]
-    known = _known_from_consts(body.jaxpr, len(consts))
+    known = _find_variables_of_consts(body.jaxpr, len(consts))
     kinds = _kinds_of_residuals(atoms, const_place, x_place, known)
     # the linear body takes the residuals in front, in the order of their atoms
     const_dots, dots, x_dots = split_at(
@@ -210,7 +210,7 @@ def _split_body(
     results = [*carry_out, *primal.outvars[end:], *ys, *[atoms[r] for r in kinds.stacked]]
     return _Split(
         primal=_with_results(body, results),
-        shared=_shared_program(body, [atoms[r] for r in kinds.shared], consts),
+        shared=_extract_shared_program(body, [atoms[r] for r in kinds.shared], consts),
         linear=rearrange(linear, order),
         const_args=[const_place[atoms[r]] for r in kinds.const],
         x_args=[x_place[atoms[r]] for r in kinds.x],
@@ -284,7 +284,7 @@ def _with_results(closed: ClosedJaxpr, results: Sequence[Any]) -> ClosedJaxpr:
     return xprim.prune_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)[0]
 
 
-def _known_from_consts(jaxpr: xprim.Jaxpr, num_consts: int) -> set[Any]:
+def _find_variables_of_consts(jaxpr: xprim.Jaxpr, num_consts: int) -> set[Any]:
     """Return the variables of a body that depend on its consts alone."""
     known: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_consts]}
     for eqn in jaxpr.eqns:
@@ -293,7 +293,7 @@ def _known_from_consts(jaxpr: xprim.Jaxpr, num_consts: int) -> set[Any]:
     return known
 
 
-def _shared_program(
+def _extract_shared_program(
     closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[Any]
 ) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
@@ -813,7 +813,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num
             jaxpr, (*consts_mapped, *mask, *xs_mapped), [*mask, *[False] * num_ys]
         )
 
-    body, carry_mapped, ys_mapped = grown_mask(batched, carry_mapped)
+    body, carry_mapped, ys_mapped = grow_mask(batched, carry_mapped)
     lead = [
         axis.to_front(x, d) if m else x
         for x, d, m in zip(operands[: num_consts + num_carry], dims[: num_consts + num_carry],

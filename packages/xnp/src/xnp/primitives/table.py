@@ -574,7 +574,7 @@ def elementwise_stablehlo(op: str, of_masks: str = "") -> Callable[..., list[str
                             for x, a in zip(operands, avals_in, strict=True)]  # fmt: skip
                 break
         if not shape and op in _EXACT:
-            found = _computed(b, _EXACT[op], operands, out)
+            found = _fold_constant(b, _EXACT[op], operands, out)
             if found is not None:
                 return [found]
         is_mask = of_masks and out.dtype.kind == "b"
@@ -588,7 +588,7 @@ _EXACT = {
 }  # fmt: skip
 
 
-def _computed(b: Builder, function: Any, operands: Any, out: ShapedArray) -> str | None:
+def _fold_constant(b: Builder, function: Any, operands: Any, out: ShapedArray) -> str | None:
     """Return a constant in place of an operation on known numbers, so that rules know it, too.
 
     Such as the order of the next derivative. Only for results that need no care in a program.

@@ -12,7 +12,7 @@ import numpy as np
 import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
-from xnp.primitives.control_flow import derive, grown_mask, only_checks, split_at, traced, work_of
+from xnp.primitives.control_flow import derive, grow_mask, only_checks, split_at, traced, work_of
 from xnp.primitives.table import broadcast_to, select
 from xprim import (
     ClosedJaxpr,
@@ -379,7 +379,7 @@ def _body_jvp(
     A tangent of the carry that is zero at first may become nonzero by a step: the mask grows until
     a step does not change it.
     """
-    forward, mask, _ = grown_mask(
+    forward, mask, _ = grow_mask(
         lambda carry: handle.jvp_jaxpr(body, [*const_mask, *carry], carry), mask
     )
 
@@ -449,7 +449,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
            schedule: Schedule | None = None) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims]
     cond_mapped, body_mapped, carry_mapped = split_at(mapped, cond_nconsts, body_nconsts)
-    body, carry_mapped, _ = grown_mask(
+    body, carry_mapped, _ = grow_mask(
         lambda mask: axis.batch_jaxpr(body_jaxpr, (*body_mapped, *mask), mask), carry_mapped
     )
     cond, (test_mapped,) = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), False)

@@ -550,7 +550,7 @@ def _at_selected_of_tiles(
     numbers = places.update(dtype=np.dtype(np.int32))
 
     def selected_numbers(inner: Builder, names: Any) -> list[str]:
-        return [_selected_of_tiles(inner, names[0], aval, numbers, select_prim, tile)]
+        return [_select_of_tiles(inner, names[0], aval, numbers, select_prim, tile)]
 
     key = ("selected_of_tiles", select_prim.name, tile)
     (found,) = outline(b, selected_numbers, [x], [aval], [numbers], key, "selected_of_tiles")
@@ -575,7 +575,7 @@ def _at_selected_of_tiles(
     return b.op("stablehlo.reshape", [tiles], [wide], [aval])[0]
 
 
-def _selected_of_tiles(
+def _select_of_tiles(
     b: Builder, x: str, aval: ShapedArray, numbers: ShapedArray, select_prim: Any,
     tile: tuple[int, ...],
 ) -> str:  # fmt: skip

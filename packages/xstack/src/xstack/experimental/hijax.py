@@ -160,7 +160,7 @@ def _value_of(aval: Any, leaves: list[Any]) -> Any:
     return from_leaves(aval, leaves) if isinstance(aval, HiType) else leaves[0]
 
 
-def _opened_value(aval: Any, leaves: list[Any]) -> Any:
+def _open_value(aval: Any, leaves: list[Any]) -> Any:
     value = _value_of(aval, leaves)
     return value.opened() if type(value) is HiValue else value
 
@@ -351,7 +351,7 @@ class HiPrim:
         """The operation as a function from the leaves of its operands to those of its result."""
 
         def operation(*leaves: Any) -> Any:
-            result = self.expand(*self._ins.values(leaves, _opened_value))
+            result = self.expand(*self._ins.values(leaves, _open_value))
             self._check_types("result", "out_aval", self._outs, result)
             return self._leaves_of(result)
 
