@@ -43,8 +43,9 @@ from xprim import (
 from xprim.calls import all_to_front
 from xprim.config import state
 from xprim.contracts import BatchAxis
-from xprim.errors import described, message
+from xprim.errors import message
 from xprim.high_types import HiType
+from xprim.requirements import require_type
 from xprim.trace import use_trace
 from xprim.transformed import flat_arrays
 
@@ -97,11 +98,10 @@ def log(entries: dict[Hashable, Any] | None) -> None:
     """
     if entries is None:
         return
-    if not isinstance(entries, dict):
-        raise TypeError(message(
-            "backward_logs.log", "a backward rule logs a dictionary.", got=described(entries),
-            expected="a dictionary of trees of arrays, or None",
-        ))  # fmt: skip
+    require_type(
+        "backward_logs.log", entries, dict, "a backward rule logs a dictionary.",
+        expected="a dictionary of trees of arrays, or None"
+    )  # fmt: skip
     for key, value in entries.items():
         value = xtree.map(lambda x: instantiate(x) if type(x) is Zero else x, value)
         leaves, tree = flat_arrays(value, "backward_logs.log")

@@ -29,6 +29,7 @@ from xjit.sharding.shardings import NamedSharding
 from xjit.stages import Compiled, Lowered, TracedFunction
 from xprim import ClosedJaxpr, Jaxpr, Var
 from xprim.errors import described, message
+from xprim.requirements import require_type
 from xprim.tracebacks import boundary
 from xprim.typing import PyTree
 
@@ -111,11 +112,10 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
       >>> deserialize_and_load(*serialize(compiled))(np.float32(2))
       Array(3., dtype=float32)
     """
-    if not isinstance(compiled, Compiled):
-        raise TypeError(message(
-            "serialize", "this is not a compiled program.", got=described(compiled),
-            expected="what jit(f).lower(...).compile() returns",
-        ))  # fmt: skip
+    require_type(
+        "serialize", compiled, Compiled, "this is not a compiled program.",
+        expected="what jit(f).lower(...).compile() returns"
+    )  # fmt: skip
     parts = compiled.parts()
     lowered: LoweredProgram = parts["lowered"]
     if lowered.python_functions:

@@ -23,7 +23,7 @@ from xnp.numpy.index_update import rank_of
 from xprim import Array, ShapedArray, as_array, get_primitive
 from xprim.errors import XStackTypeError, described, message
 from xprim.refs import BaseRef
-from xprim.requirements import require
+from xprim.requirements import require, require_type
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DuckTypedArray, PyTree
 
@@ -336,10 +336,9 @@ def _all_if_none(idx: Index | None) -> Index:
 
 
 def _check(ref: Any, operation: str) -> Any:
-    if not isinstance(ref, Ref | RefView):
-        raise TypeError(message(
-            operation, "it takes a reference.", got=described(ref), expected="what new_ref returns"
-        ))  # fmt: skip
+    require_type(
+        operation, ref, Ref | RefView, "it takes a reference.", expected="what new_ref returns",
+    )  # fmt: skip
     return ref
 
 

@@ -40,7 +40,7 @@ from xtree.records import Record
 
 __all__ = [
     "CheckSite", "check_sizes", "require", "require_axis", "require_choice", "require_dtype",
-    "require_equal_dtypes", "static_int", "static_shape",
+    "require_equal_dtypes", "require_type", "static_int", "static_shape",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -159,6 +159,29 @@ def require_equal_dtypes(operation: str, x: Any, y: Any) -> None:
     if x.dtype != y.dtype:
         text = f"requires operands of equal dtypes, got {x.dtype.name}, {y.dtype.name}."
         raise TypeError(message(operation, text))
+
+
+def require_type(
+    operation: str,
+    value: Any,
+    kinds: Any,
+    fact: str,
+    *,
+    expected: str = "",
+    hint: str = "",
+    error: type[Exception] = TypeError,
+) -> None:
+    """Raise an error unless an argument is of a type, or one of several as in `isinstance`.
+
+    Example:
+      >>> require_type("check", ["x"], str, "the text must be a string.")
+      Traceback (most recent call last):
+          ...
+      TypeError: check: the text must be a string.
+        got       a list of length 1
+    """
+    if not isinstance(value, kinds):
+        raise error(message(operation, fact, got=described(value), expected=expected, hint=hint))
 
 
 def require_axis(operation: str, axis: int, x: Any) -> None:

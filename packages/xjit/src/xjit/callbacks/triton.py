@@ -20,8 +20,8 @@ from xjit import jaxlib_gateway as gateway
 from xjit.byte_formats import bytes_field, float_field, integer_field
 from xjit.callbacks.ffi import TRITON_TARGET, ffi_call
 from xprim import Array, as_array
-from xprim.errors import described, message
-from xprim.requirements import require
+from xprim.errors import message
+from xprim.requirements import require, require_type
 from xprim.tracebacks import boundaries
 from xtree.namespaces import late_import
 
@@ -82,11 +82,11 @@ def triton_call(
 
     Differentiable: by a rule of the user's, `custom_vjp` or `custom_jvp`, around the call.
     """
-    if not isinstance(kernel, _triton.JITFunction):
-        raise TypeError(message(
-            "triton_call", "the kernel must be a function under triton.jit.", got=described(kernel),
-            hint="of one under triton.autotune pass the best: kernel.fn, and its constants",
-        ))  # fmt: skip
+    require_type(
+        "triton_call", kernel, _triton.JITFunction,
+        "the kernel must be a function under triton.jit.",
+        hint="of one under triton.autotune pass the best: kernel.fn, and its constants"
+    )  # fmt: skip
     several = isinstance(out_shape, Sequence)
     results = list(out_shape) if several else [out_shape]
     given = [x if _is_number(x) else as_array(x, what="triton_call") for x in args]

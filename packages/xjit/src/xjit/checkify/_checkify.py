@@ -15,10 +15,10 @@ import xtree
 from xjit.callbacks.functions import format_error_like
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, ShapedArray, as_array, dtypes, shaped_array, source
-from xprim.errors import CheckError, ConcretizationTypeError, described, message
+from xprim.errors import CheckError, ConcretizationTypeError, message
 from xprim.extended import unwrap
 from xprim.jaxpr import interpret, subjaxprs
-from xprim.requirements import CheckSite, require
+from xprim.requirements import CheckSite, require, require_type
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import check_function, flat_arrays, name_of, transforming
 from xprim.typing import ArrayLike, PyTree
@@ -398,10 +398,7 @@ def check_error(error: Error) -> None:
       >>> from xjit.checkify import init_error
       >>> check_error(init_error)
     """
-    if not isinstance(error, Error):
-        raise TypeError(
-            message("check_error", "the error must be one of checkify.", got=described(error))
-        )
+    require_type("check_error", error, Error, "the error must be one of checkify.")
     code, payload = map(as_array, xtree.leaves(error))
     xprim.get_primitive("check").bind(
         lax.eq(code, np.int32(0)), code, payload, site=_RaiseAgain("user", ""), batch_ndim=0,
@@ -433,8 +430,7 @@ def _boolean(pred: Any, operation: str) -> xprim.Array:
 
 def _checks_check(pred: Any, msg: str, args: Any, kwargs: Any, is_debug: bool) -> None:
     array = _boolean(pred, "check")
-    if not isinstance(msg, str):
-        raise TypeError(message("check", "the text must be a string.", got=described(msg)))
+    require_type("check", msg, str, "the text must be a string.")
     leaves, tree = xtree.flatten((args, kwargs))
     values = [as_array(x, what="check: an argument of the text") for x in leaves]
     values = [unwrap(x) if dtypes.is_extended(x.aval.dtype) else x for x in values]

@@ -33,8 +33,9 @@ from xprim import Array, ClosedJaxpr, Primitive, as_array, dimension_names, not_
 from xprim.avals import size_of
 from xprim.calls import rules_of_program
 from xprim.contracts import BatchAxis
-from xprim.errors import described, message
+from xprim.errors import message
 from xprim.kept_programs import KeptPrograms, Staged
+from xprim.requirements import require_type
 from xprim.tracebacks import boundaries, shorten
 from xprim.transformed import check_function, flat_arrays, transforming
 from xprim.typing import PyTree
@@ -302,11 +303,10 @@ def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
 
 def _constrain(leaf: Any, layout: Any) -> Array:
     x = as_array(leaf, what="with_layout_constraint")
-    if not isinstance(layout, Layout):
-        raise ValueError(message(
-            "with_layout_constraint", "this is not a layout.", got=described(layout),
-            expected="Layout(major_to_minor)",
-        ))  # fmt: skip
+    require_type(
+        "with_layout_constraint", layout, Layout, "this is not a layout.",
+        expected="Layout(major_to_minor)", error=ValueError
+    )  # fmt: skip
     order = ffi.layout_of(layout, x.aval, "with_layout_constraint")
     gateway.orders_used[0] = True  # results of a program may lie so
     if state.trace is xprim.EAGER and isinstance(x, xprim.ConcreteArray):

@@ -16,8 +16,8 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.shardings import Sharding
 from xprim import ShapedArray
-from xprim.errors import ArgumentError, described, message
-from xprim.requirements import require
+from xprim.errors import ArgumentError, message
+from xprim.requirements import require, require_type
 from xprim.tracebacks import boundaries, boundary
 from xtree.records import Record, set_once
 
@@ -68,11 +68,11 @@ class Layout(Record):
         self, major_to_minor: Sequence[int], tiling: Sequence[Sequence[int]] | None = None,
         sub_byte_element_size_in_bits: int = 0,
     ) -> None:  # fmt: skip
-        if not isinstance(major_to_minor, Iterable):
-            raise TypeError(message(
-                "Layout", "major_to_minor is a sequence of the numbers of dimensions.",
-                got=described(major_to_minor), hint="Layout((1, 0)) lays columns one by one",
-            ))  # fmt: skip
+        require_type(
+            "Layout", major_to_minor, Iterable,
+            "major_to_minor is a sequence of the numbers of dimensions.",
+            hint="Layout((1, 0)) lays columns one by one"
+        )  # fmt: skip
         set_once(self, "major_to_minor", tuple(major_to_minor))
         set_once(self, "tiling", None if tiling is None else tuple(map(tuple, tiling)))
         set_once(self, "sub_byte_element_size_in_bits", sub_byte_element_size_in_bits)
@@ -103,16 +103,14 @@ class Format(Record):
     ) -> None:
         set_once(self, "layout", layout)
         set_once(self, "sharding", sharding)
-        if not isinstance(self.layout, Layout | _Auto | None):
-            raise TypeError(message(
-                "Format", "this is not a layout.", got=described(self.layout),
-                expected="a Layout, Layout.AUTO or None",
-            ))  # fmt: skip
-        if not isinstance(self.sharding, Sharding | None):
-            raise TypeError(message(
-                "Format", "this is not a sharding.", got=described(self.sharding),
-                expected="a NamedSharding, a SingleDeviceSharding or None",
-            ))  # fmt: skip
+        require_type(
+            "Format", self.layout, Layout | _Auto | None, "this is not a layout.",
+            expected="a Layout, Layout.AUTO or None"
+        )  # fmt: skip
+        require_type(
+            "Format", self.sharding, Sharding | None, "this is not a sharding.",
+            expected="a NamedSharding, a SingleDeviceSharding or None"
+        )  # fmt: skip
         if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(message(
                 "Format", "a layout is of an array on certain devices.", got=repr(self.layout),

@@ -22,6 +22,7 @@ from typing import Any
 import xprim
 from xprim import BatchAxis, Builder, JVPHandle, Zero, as_array, get_primitive, not_mapped
 from xprim.errors import MissingRuleError, described, place_of
+from xprim.requirements import require_type
 from xprim.tracebacks import boundary
 from xtree.errors import message
 
@@ -307,8 +308,7 @@ class Primitive(xprim.Primitive):
 
 def _free_name(name: str) -> str:
     """Return a name for the registry that no primitive has, nor one that is imported later."""
-    if not isinstance(name, str):
-        raise TypeError(message("Primitive", "the name is not a string.", got=described(name)))
+    require_type("Primitive", name, str, "the name is not a string.")
     for count in itertools.count(1):
         free = f"tables.{name}.{count}"
         try:
