@@ -324,17 +324,17 @@ def scatter_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch_rule
 
 
-def gather_updates(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any = 0) -> Any:
-    """Read from `x` the windows that a scatter of `updates` writes; `fill` where it drops them."""
+def gather_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) -> Any:
+    """Read from `x` the windows that a scatter of `updates` writes; 0 where it drops them."""
     n = params["dimension_numbers"]
     mode = params["mode"]
     if 0 in x.aval.shape and 0 not in updates.shape:  # no window fits
-        return table.fill(updates.shape, fill, x.aval.dtype)
+        return table.fill(updates.shape, 0, x.aval.dtype)
     return bind(
         "gather", x, indices, dimension_numbers=gather_numbers(n),
         slice_sizes=window_sizes(x.aval.shape, updates.shape, n),
         indices_are_sorted=params["indices_are_sorted"], unique_indices=params["unique_indices"],
-        mode=mode if mode is CLIP else index_modes.FILL_OR_DROP, fill_value=fill,
+        mode=mode if mode is CLIP else index_modes.FILL_OR_DROP, fill_value=0,
     )  # fmt: skip
 
 

@@ -602,7 +602,7 @@ def _fold_constant(b: Builder, function: Any, operands: Any, out: ShapedArray) -
     return b.scalar(value, out.dtype) if is_normal or value == 0 else None
 
 
-def retyped_stablehlo(op: str, attributes: str = "") -> Callable[..., list[str]]:
+def retyped_stablehlo(op: str) -> Callable[..., list[str]]:
     """Return the rule of a primitive that is one operation with a result of another dtype."""
 
     def stablehlo_rule(
@@ -612,7 +612,7 @@ def retyped_stablehlo(op: str, attributes: str = "") -> Callable[..., list[str]]
         shape = out.shape
         names = [b.broadcast(x, a, shape) for x, a in zip(operands, avals_in, strict=True)]
         types = [shaped_array(shape, a.dtype) for a in avals_in]
-        return b.op(op, names, types, avals_out, attributes)
+        return b.op(op, names, types, avals_out)
 
     return stablehlo_rule
 
