@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from xnp import lax
 from xnp.primitives.sort import stable_order
 
 SPECIAL = np.float32([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1e-45, -1e-45, 3.4e38, -3.4e38])
@@ -37,6 +38,18 @@ def test_order_is_that_of_the_stable_sort(kind, layout):
     elif layout == "sorted":
         x = np.sort(x)
     assert (stable_order(x, axis) == np.argsort(x, axis=axis, kind="stable")).all()
+
+
+@pytest.mark.parametrize("dimension", [0, 1])
+@pytest.mark.parametrize("kind", ["few", "int32", "uint32", "float32", "sorted"])
+def test_what_follows_keys_goes_where_the_stable_order_says(kind, dimension):
+    keys = np.sort(_elements("int32")) if kind == "sorted" else _elements(kind)
+    keys = np.stack([keys, keys[::-1]], 1 - dimension)
+    others = [np.arange(keys.size, dtype=d).reshape(keys.shape) for d in (np.int32, np.float32)]
+    found = lax.sort((keys, *others), dimension=dimension, num_keys=1, is_stable=True)
+    order = np.argsort(keys, axis=dimension, kind="stable")
+    for x, y in zip((keys, *others), found, strict=True):
+        np.testing.assert_array_equal(y, np.take_along_axis(x, order, dimension), strict=True)
 
 
 def test_what_is_in_no_order_is_sorted_by_vector_loops(monkeypatch):

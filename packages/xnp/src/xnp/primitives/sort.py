@@ -159,6 +159,11 @@ def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
             return (out,)
     else:
         keys = [key for x in xs[:num_keys] for key in comparable(x)]
+    x = xs[0]
+    if num_keys == 1 and x.dtype in (np.int32, np.uint32) and dimension == x.ndim - 1 and (
+        _is_ordered_by_vectors(x, dimension)
+    ):  # fmt: skip
+        return _sort_by_integers(x, xs[1:])
     order = stable_order(keys[-1], dimension)
     for key in keys[-2::-1]:
         order = along(order, stable_order(along(key, order, dimension), dimension), dimension)
@@ -174,15 +179,36 @@ def stable_order(x: Any, axis: int) -> Any:
     some are equal, ranks and places are sorted in the same way. Merging is far quicker where runs
     are in order already, so neighbours are compared.
     """
-    size = x.shape[axis]
-    is_wide = x.dtype.itemsize in (4, 8)
-    is_long = x.size >= _MANY and _LONG <= size < 1 << 32
-    if not is_wide or not is_long or not _is_disordered(x, axis):
+    if not _is_ordered_by_vectors(x, axis):
         return np.argsort(x, axis=axis, kind="stable")
     if axis != x.ndim - 1:
         rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
         return np.moveaxis(stable_order(rows, x.ndim - 1), -1, axis)
     return _order_of_keys(_rank(x)) if x.dtype.itemsize == 4 else _order_of_wide(x)
+
+
+def _is_ordered_by_vectors(x: Any, axis: int) -> bool:
+    """Return whether keys above their places are sorted sooner than keys are merged."""
+    is_long = x.size >= _MANY and _LONG <= x.shape[axis] < 1 << 32
+    return x.dtype.itemsize in (4, 8) and is_long and bool(_is_disordered(x, axis))
+
+
+def _sort_by_integers(x: Any, others: Sequence[Any]) -> tuple[Any, ...]:
+    """Sort integers of 32 bits along the last axis, and others as they go.
+
+    The keys are read from above their places, in the place of 1.5 ms to gather a million.
+    """
+    joined = _with_places(_rank(x))
+    joined.sort(axis=-1)
+    halves = joined.view(np.uint32).reshape(*x.shape, 2)
+    keys = halves[..., int(sys.byteorder == "little")]
+    if x.dtype.kind == "i":
+        keys = (keys ^ np.uint32(1 << 31)).view(np.int32)
+    else:
+        keys = keys.copy()
+    joined &= np.uint64((1 << 32) - 1)
+    order = joined.view(np.int64)
+    return keys, *[along(v, order, x.ndim - 1) for v in others]
 
 
 def _rank(x: Any) -> Any:
@@ -232,7 +258,7 @@ def _order_of_wide(x: Any) -> Any:
 def along(x: Any, order: Any, axis: int) -> Any:
     """Return the elements at places along a dimension."""
     if x.ndim == 1:
-        return x[order]
+        return x.take(order, mode="clip")  # "raise" fills a buffer first
     if axis < x.ndim - 1 or not x.flags.c_contiguous:
         return np.take_along_axis(x, order, axis)
     ahead = x.shape[:-1]  # the rows one after the other: half the time of an index for each axis
