@@ -85,6 +85,7 @@ ELEMENTARY: dict[str, tuple[Callable[..., Any], str]] = {
     "arctan2": (_mp.atan2, "pairs of both signs"),
     "cbrt": (lambda x: _mp.sign(x) * _mp.cbrt(abs(x)), "of both signs to 10,000"),
     "exp": (_mp.exp, "-80 to 80"),
+    "exp2": (lambda x: _mp.power(2, x), "-80 to 80"),
     "expm1": (_mp.expm1, "-80 to 80"),
     "log": (_mp.log, "above 0, of all sizes"),
     "log1p": (_mp.log1p, "above 0, of all sizes"),

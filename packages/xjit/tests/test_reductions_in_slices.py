@@ -82,9 +82,10 @@ def test_a_loop_over_many_booleans_finds_each_place(shape, where):
         np.testing.assert_array_equal(a, b)
 
 
-def test_the_first_nan_then_the_first_of_equals_is_the_place():
-    x = RNG.integers(0, 50, size=(6, 8192)).astype("f4")
-    x[1, 3000], x[1, 8000], x[2, 8191], x[3, 0] = np.nan, np.nan, np.nan, np.inf
+@pytest.mark.parametrize("shape", [(6, 8192), (300, 1000), (520, 525)])
+def test_the_first_nan_then_the_first_of_equals_is_the_place(shape):
+    x = RNG.integers(0, 50, size=shape).astype("f4")
+    x[1, 300], x[1, -3], x[2, -1], x[3, 0] = np.nan, np.nan, np.nan, np.inf
     x[4], x[5] = -np.inf, 0.0
     for find, expected in ((xnp.argmax, np.argmax), (xnp.argmin, np.argmin)):
         for axis in (0, 1):

@@ -45,13 +45,21 @@ __all__ = ()
 
 _MOST_IN_BLOCK = 1024
 _FEW = 1 << 14  # elements, which take 7 us as pairs
+_MANY = 1 << 18
 
 
-def _width_of_blocks(size: int) -> int:
-    """Return a width of blocks that divides a long dimension, else 1."""
-    if size < 4 * _MOST_IN_BLOCK:
+def _width_of_blocks(size: int, count: int) -> int:
+    """Return a width of blocks that divides a long dimension, else 1.
+
+    Of many rows of 500 and more, blocks of an eighth leave an eighth to compare again, and three
+    kernels more to compile.
+    """
+    if size >= 4 * _MOST_IN_BLOCK:
+        widths = range(_MOST_IN_BLOCK, _MOST_IN_BLOCK // 8, -1)
+    elif size >= _MOST_IN_BLOCK // 2 and count >= _MANY:
+        widths = range(_MOST_IN_BLOCK // 6, _MOST_IN_BLOCK // 12, -1)
+    else:
         return 1
-    widths = range(_MOST_IN_BLOCK, _MOST_IN_BLOCK // 8, -1)
     return next((width for width in widths if size % width == 0), 1)
 
 
@@ -111,7 +119,7 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
     def in_blocks(x: Any, *, axes: Any, index_dtype: Any) -> Any:
         """Find the first block of the last dimension with the extreme element, then its place."""
         *ahead, size = x.aval.shape
-        rows, width = math.prod(ahead), _width_of_blocks(size)
+        rows, width = math.prod(ahead), _width_of_blocks(size, x.aval.size)
         blocks = reshape(x, (rows, size // width, width))
         bests = bind(extreme, blocks, axes=(2,))
         (block,) = in_two_passes(bests, axes=(1,), index_dtype=index_dtype)
@@ -133,7 +141,7 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
             return in_pairs(b, operands, avals_in, avals_out, axes=axes, index_dtype=index_dtype)
         is_long = is_known and axes[0] == aval.ndim - 1
         is_long = is_long and aval.shape[-1] <= dtypes.iinfo(index_dtype).max
-        is_long = is_long and _width_of_blocks(aval.shape[-1]) > 1
+        is_long = is_long and _width_of_blocks(aval.shape[-1], aval.size) > 1
         find = in_blocks if is_long else in_two_passes
         return b.traced(
             lambda x: find(x, axes=axes, index_dtype=index_dtype), operands, avals_in,
