@@ -30,6 +30,8 @@ WIDE = {"arcsin": 2.2, "arccos": 2, "arctan": 2, "cbrt": 1, "log": 1, "sin": 1, 
         "log1p": 1, "log2": 1, "exp2": 1, "sinh": 2, "cosh": 1.5, "arcsinh": 2.5, "arccosh": 2.2,
         "arctanh": 2, "tanh": 2.1, "arctan2": 2, "power": 1.2}  # fmt: skip
 
+LARGE = 1 << 16  # elements
+
 
 def _ulps(found, expected):
     """Return the greatest distance in units of the last place of float32, of what is finite."""
@@ -347,3 +349,40 @@ def test_complementary_errors_lose_no_digits_far_from_0(dtype, most):
     # at 131,072 numbers 3.6 and 5; the operation of the compiler has 65 and 15
     assert found.dtype == dtype and np.max(errors / units) < most
     np.testing.assert_array_equal(ends, np.array([0, 2, np.nan, 0], dtype))
+
+
+REMAINDERS = {
+    "usual": lambda rng, n: (rng.normal(size=n) * 100, rng.normal(size=n)),
+    "beside multiples": lambda rng, n: (
+        np.nextafter(np.float32(rng.integers(1, 4096, n) * 0.375), rng.choice([-9e9, 9e9], n)),
+        np.full(n, 0.375),
+    ),
+    "large quotients": lambda rng, n: (rng.uniform(-1, 1, n) * 2**28, rng.uniform(1.1, 2, n)),
+    "a little beyond": lambda rng, n: (rng.uniform(-1, 1, n) * 2**56, rng.uniform(1.1, 2, n)),
+    "beyond": lambda rng, n: (10 ** rng.uniform(-30, 30, n), 10 ** rng.uniform(-30, 30, n)),
+    "subnormal": lambda rng, n: rng.integers(1, 1 << 23, (2, n)).astype("i4").view("f4"),
+    "special": lambda rng, n: rng.choice(
+        [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.5, 2.0**20, 1e-3, -0.1], (2, n)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REMAINDERS)
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+def test_remainders_of_many_are_exact(kind, dtype):
+    with np.errstate(all="ignore"):
+        x, y = [
+            np.asarray(v).astype(dtype) for v in REMAINDERS[kind](np.random.default_rng(7), LARGE)
+        ]
+        expected = np.fmod(x, y)
+    program = jit(xnp.fmod).lower(xnp.asarray(x), xnp.asarray(y))
+    assert "stablehlo.floor" in program.as_text()
+    found = np.asarray(jit(xnp.fmod)(xnp.asarray(x), xnp.asarray(y)))
+    np.testing.assert_array_equal(found, expected)
+    number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(expected[number]))
+
+
+def test_remainders_by_one_number_are_the_operation():
+    text = jit(lambda x: xnp.fmod(x, 2.0)).lower(xnp.zeros(LARGE)).as_text()
+    assert "stablehlo.remainder" in text and "stablehlo.if" not in text

@@ -409,7 +409,8 @@ def _rem_wrt_y(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
 
 
 rem_p: Primitive = binary(
-    "rem", INTEGER | FLOATING, numpy=_rem_numpy, stablehlo="stablehlo.remainder",
+    "rem", INTEGER | FLOATING, numpy=_rem_numpy,
+    stablehlo=vector.vectorised_remainder(elementwise_stablehlo("stablehlo.remainder")),
     jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y), cost=costs.division, divisor=Operand(1),
 )  # fmt: skip
 

@@ -259,6 +259,67 @@ def _either(
     return b.op("stablehlo.if", [is_far], [truth], avals_out, "", b.regions(far, near))
 
 
+def vectorised_remainder(rule: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Return a rule that writes remainders of many float32 as arithmetic of float64.
+
+    XLA calls `fmod` for each element: 2 to 13 ns. With |x / y| below 2^28 the product of y and the
+    integer below it is exact in float64, and so is the difference; where an element is beyond, all
+    are computed by the operation.
+
+    Args:
+      rule: writes the operation, for other dtypes, platforms and sizes.
+    """
+
+    def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> list[str]:
+        (out,) = avals_out
+        is_many = type(out.size) is int and out.size >= _MANY
+        is_one = not avals_in[1].shape  # remainders by a power of two are cheap operations
+        is_ours = out.dtype in _NARROW and is_many and not is_one and b.platform == "cpu"
+        if not is_ours or is_split(b):
+            return rule(b, operands, avals_in, avals_out, **params)
+        operands = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
+        avals = [out, out]
+
+        def body(inner: Builder, names: list[str]) -> list[str]:
+            single = shaped_array(out.shape, dtypes.float32)
+            a, p = [abs_(Text(inner, inner.convert(x, out, dtypes.float32), single)) for x in names]
+            # a subnormal p is zero times any number here
+            is_beyond = (a > p * _MOST_QUOTIENT) & (a < np.inf) & ~(bits_of(p) == 0)
+            is_far = any_element(inner, is_beyond, by_library=True)
+
+            def operation(far: Builder, _: list[str]) -> list[str]:
+                # without the barrier the compiler computes both and selects
+                kept = far.op("stablehlo.optimization_barrier", names, avals, avals)
+                return rule(far, kept, avals, avals_out, **params)
+
+            def arithmetic(near: Builder, _: list[str]) -> list[str]:
+                return [_write(near, _remainder, names, avals, out)]
+
+            regions = inner.regions(
+                inner.region([], operation, avals_out), inner.region([], arithmetic, avals_out)
+            )
+            truth = shaped_array((), dtypes.bool_)
+            return inner.op("stablehlo.if", [is_far], [truth], avals_out, "", regions)
+
+        return outline(b, body, operands, avals, avals_out, "vector remainder", "remainder")
+
+    return write
+
+
+_MOST_QUOTIENT = 2.0**28
+
+
+def _remainder(x: Text, y: Text) -> Text:
+    """Write x - y trunc(x / y) of float64 that were float32, with the sign of x.
+
+    With x = n y - d, d is an ulp of y at least, and n y fewer than 2^52 of these: no quotient is
+    rounded up to an integer.
+    """
+    a, p = abs_(x), abs_(y)
+    rest = where(a < p, a, a - (a / p).op("floor") * p)
+    return where(bits_of(x) < 0, -rest, rest)
+
+
 def bits_of(x: Text) -> Text:
     """Write the bits of floats as integers."""
     return _reinterpret(x, np.dtype(f"i{x.aval.dtype.itemsize}"))
