@@ -12,7 +12,7 @@ from xad import checkpoint, float0, grad, jvp, vjp
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
-from xprim import as_array, eval_shape, make_jaxpr
+from xprim import as_array, config, eval_shape, make_jaxpr
 
 ZEROS = np.zeros(3, float0)
 INTEGERS = np.arange(3)
@@ -82,3 +82,15 @@ def test_such_an_array_is_copied_and_pickled_and_has_no_memory():
     assert is_float0(jit(xnp.copy)(copy.deepcopy(zeros)), (3,))
     with pytest.raises(BufferError, match="a float0 array has no elements in memory"):
         zeros.__buffer__(0)
+
+
+@pytest.mark.parametrize("promotion", ["standard", "strict"])
+@pytest.mark.parametrize("compute", [
+    lambda: xnp.add(ZEROS, xnp.zeros(3)), lambda: xnp.ones(3) * ZEROS, lambda: xnp.sin(ZEROS),
+    lambda: lax.add(ZEROS, xnp.zeros(3)), lambda: lax.mul(xnp.zeros(3), ZEROS),
+], ids=["add", "operator", "sin", "lax.add", "lax.mul"])  # fmt: skip
+def test_arithmetic_says_that_they_have_no_operations(compute, promotion):
+    refused = pytest.raises(TypeError, match="float0s do not support any operations by design")
+    with config.numpy_dtype_promotion(promotion), refused as e:
+        compute()
+    assert "zero tangents of integers and booleans" in str(e.value) and "void" not in str(e.value)

@@ -8,7 +8,7 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from xstack import lax, nn
-from xstack.experimental.jet import jet
+from xstack.experimental.jet import fact, jet, zero_series
 
 ORDER = 6
 AT = 0.7
@@ -175,6 +175,27 @@ def test_a_truth_among_the_arguments_stays_along_the_curve():
     terms = ([np.ones(2)] * 2, [x, 3 * x], [x, x])
     y, (y1, y2) = jet(xnp.where, (truth, x, -x), terms)
     np.testing.assert_array_equal([y, y1, y2], [[1, -2], [1, 2], [3, 2]])
+
+
+def test_an_argument_may_stay_as_it_is_along_the_curve():
+    def f(x, scales):
+        return xnp.sin(x) * scales["a"] + scales["b"][0]
+
+    x, scales = np.array([0.3, -1.2]), {"a": 2.0, "b": [np.inf]}
+    line = [np.ones(2), np.zeros(2), np.zeros(2)]
+    y, terms = jet(f, (x, scales), (line, zero_series))
+    assert np.isinf(y).all()
+    expected = 2 * np.array([np.cos(x), -np.sin(x), -np.cos(x)])
+    np.testing.assert_allclose(terms, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="each argument needs a series"):
+        jet(f, (x, scales), (zero_series, zero_series))
+    with pytest.raises(TypeError, match="int32 has no derivatives"):
+        jet(lambda x, n: x * n, (x, np.int32(2)), (line, zero_series))
+
+
+def test_factorials_are_floats():
+    numbers = [math.factorial(n) for n in range(6)]
+    np.testing.assert_allclose(fact(np.arange(6)), numbers, rtol=1e-12)
 
 
 def test_the_cost_grows_with_the_square_of_the_order():

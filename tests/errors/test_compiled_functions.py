@@ -24,7 +24,7 @@ def scaled(x, factor):
 @refused(
     ValueError,
     """
-    jit: the static argument factor of scaled is not hashable.
+    jit: the static argument factor of scaled: Non-hashable static arguments are not supported.
       got       a list of length 1
       hint      pass a tuple instead of a list or dict, or make it a traced argument
     """,
@@ -36,7 +36,7 @@ def a_list_as_static_argument():
 @refused(
     ValueError,
     """
-    jit: the static argument factor of scaled is not hashable.
+    jit: the static argument factor of scaled: Non-hashable static arguments are not supported.
       got       a NumPy array float64[1]
       hint      leave it out of the static arguments: arrays are traced
     """,
@@ -145,7 +145,7 @@ def static_positions_that_are_no_integers():
 @refused(
     ValueError,
     """
-    jit: arguments of scaled cannot be both static and donated: ['x'].
+    jit: static_argnums and donate_argnums cannot intersect: ['x'] of scaled.
     """,
 )
 def an_argument_both_static_and_donated():

@@ -175,7 +175,7 @@ def a_gradient_with_respect_to_a_string():
 @refused(
     TypeError,
     """
-    grad: with has_aux=True the function must return a pair (result, auxiliary).
+    grad: with has_aux=True the function must return a two-element tuple (result, auxiliary).
       got       an array float32[]
       where     <lambda> at test_derivatives.py:LINE
     """,
@@ -256,7 +256,7 @@ def a_cotangent_of_another_shape():
 @refused(
     ShapeError,
     """
-    vjp: the cotangents must have the structure of the function's result.
+    vjp: unexpected tree structure: the cotangents must have the structure of the function's result.
       got       PyTreeDef(*)
       expected  PyTreeDef((*, *))
     """,

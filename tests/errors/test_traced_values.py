@@ -125,7 +125,7 @@ def a_condition_inside_grad_inside_jit():
     int: a traced value cannot become a Python number: it is not known while tracing.
       got       a traced f32[]
       where     the argument x of <lambda> at test_traced_values.py:LINE
-      hint      stay with arrays: xnp functions for those of math, x.astype(int) for int(x);
+      hint      stay with arrays: xnp functions for those of math, or try using `x.astype(int)`;
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
     TypeError,
@@ -140,7 +140,7 @@ def int_of_a_traced_value():
     float: a traced value cannot become a Python number: it is not known while tracing.
       got       a traced f32[]
       where     the operation add(f32[], f32[]) at test_traced_values.py:LINE in <lambda>
-      hint      stay with arrays: xnp functions for those of math, x.astype(int) for int(x);
+      hint      stay with arrays: xnp functions for those of math, or try using `x.astype(float)`;
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
 )
@@ -154,7 +154,7 @@ def float_of_a_traced_value():
     item: a traced value cannot become a Python number: it is not known while tracing.
       got       a traced f32[]
       where     the argument x of <lambda> at test_traced_values.py:LINE
-      hint      stay with arrays: xnp functions for those of math, x.astype(int) for int(x);
+      hint      stay with arrays: xnp functions for those of math, or try using `x.astype(int)`;
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
 )
@@ -168,7 +168,7 @@ def item_of_a_traced_value():
     format: a traced value cannot become a Python number: it is not known while tracing.
       got       a traced f32[]
       where     the argument x of <lambda> at test_traced_values.py:LINE
-      hint      stay with arrays: xnp functions for those of math, x.astype(int) for int(x);
+      hint      stay with arrays: xnp functions for those of math, or try using `x.astype(int)`;
                 if it shapes the program, make that argument static: jit(f, static_argnums=...)
     """,
 )

@@ -365,12 +365,17 @@ def test_leaves_that_are_no_arrays_are_named_by_their_path():
         grad(lambda t: t)({"w": "text", "v": 1.0})
     with pytest.raises(TypeError, match=r"vjp: the result at \[1\]"):
         vjp(lambda x: (x, object()), 1.0)
-    with pytest.raises(TypeError, match="grad: with has_aux=True the function must return a pair"):
+    with pytest.raises(
+        TypeError, match="grad: with has_aux=True the function must return a two-element tuple"
+    ):
         grad(sin, has_aux=True)(1.0)
 
 
 def test_tangents_and_cotangents_must_fit_the_primals():
-    with pytest.raises(TypeError, match="jvp: the tangents must have the structure of the primals"):
+    with pytest.raises(
+        TypeError,
+        match="jvp: unexpected tree structure: the tangents must have the structure of the primals",
+    ):
         jvp(sin, (1.0,), ({"a": 1.0},))
     with pytest.raises(
         TypeError, match=r"jvp: the tangent at \[0\] must have the shape and dtype of its primal"
@@ -388,9 +393,7 @@ def test_tangents_and_cotangents_must_fit_the_primals():
     ):
         jvp(sin, 1.0, 1.0)
     _, pull = vjp(lambda x: {"y": sin(x)}, 1.0)
-    with pytest.raises(
-        TypeError, match="vjp: the cotangents must have the structure of the function's result"
-    ):
+    with pytest.raises(TypeError, match="vjp: unexpected tree structure: the cotangents must"):
         pull(1.0)
     with pytest.raises(TypeError, match=r"vjp: the cotangent at \['y'\] must have the shape"):
         pull({"y": np.ones(3, np.float32)})

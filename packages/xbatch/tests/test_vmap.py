@@ -248,7 +248,7 @@ def test_leaks_are_found_when_the_scope_ends_if_asked():
         with pytest.raises(UnexpectedTracerError) as e:
             vmap(lambda x: (kept.append(mul(x, x)), x)[1])(floats(3))
         text = str(e.value)
-        assert "a traced value is still alive when its transformation ends, kept in a list" in text
+        assert "kept in a list" in text
         assert "of length 1." in text.splitlines()[0] and "got       a traced f32[]" in text
         assert "hint      return the value from the transformed function instead" in text
         kept.clear()
@@ -355,7 +355,7 @@ def test_in_axes_of_another_type_are_refused_at_once(in_axes):
 
 
 def test_out_axes_must_be_ints_and_fit_the_result():
-    assert "out_axes may hold" in refused(vmap, add, out_axes=(0, "b"), error=TypeError)
+    assert "out_axes must be an int, None" in refused(vmap, add, out_axes=(0, "b"), error=TypeError)
     message = refused(vmap(lambda x: x, out_axes=(0, 0)), floats(3))
     assert "out_axes and the result differ" in message
     message = refused(vmap(lambda x: {"r": x}, out_axes=3), floats(3, 2))

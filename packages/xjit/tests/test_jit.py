@@ -202,7 +202,7 @@ def test_static_options_that_name_no_argument_are_refused():
         jit(lambda x: x, static_argnums=3)
     with pytest.raises(TypeError, match="static_argnums must be an integer"):
         jit(lambda x: x, static_argnums="x")
-    with pytest.raises(ValueError, match="both static and donated"):
+    with pytest.raises(ValueError, match="static_argnums and donate_argnums cannot intersect"):
         jit(lambda x: x, static_argnums=0, donate_argnums=0)
     with pytest.raises(TypeError, match="expected a function"):
         jit(3)
@@ -449,7 +449,7 @@ def test_debug_nans_names_the_operation():
     f = jit(lambda x: lax.add(lax.log(x), 1.0))
     assert np.isnan(float(f(-1.0)))
     with config.debug_nans():
-        with pytest.raises(FloatingPointError, match=r"(?s)a NaN was computed.*log\(.*test_jit"):
+        with pytest.raises(FloatingPointError, match=r"(?s)encountered in log.*log\(.*test_jit"):
             f(-1.0)
         assert float(f(1.0)) == 1.0
     with config.debug_infs(), pytest.raises(FloatingPointError, match="infinity"):

@@ -74,7 +74,7 @@ def test_another_vector_is_refused():
     flat, unravel = ravel_pytree(TREE)
     with pytest.raises(ValueError, match=r"another shape(.|\n)*got +float32\[2\]"):
         unravel(flat[:2])
-    with pytest.raises(TypeError, match=r"another dtype(.|\n)*expected +float32\[6\]"):
+    with pytest.raises(TypeError, match="has dtype int32, but expected dtype float32"):
         unravel(flat.astype("int32"))
     with pytest.raises(TypeError, match="ravel_pytree"):
         ravel_pytree({"a": "text"})

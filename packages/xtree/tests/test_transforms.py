@@ -106,7 +106,9 @@ def test_transpose_of_a_class_that_flattens_its_values():
     found = xtree.transpose(outer, inner, Flat({"a": [3, 4], "b": [5, 6]}))
     assert [each.mapping for each in found] == [{"a": 3, "b": 5}, {"a": 4, "b": 6}]
     for tree in (Flat({"a": [3], "b": [5, 6]}), {"a": [3, 4], "b": [5, 6]}):
-        with pytest.raises(TypeError, match="transpose: the tree does not have the outer"):
+        with pytest.raises(
+            TypeError, match="transpose: Mismatch: the tree does not have the outer"
+        ):
             xtree.transpose(outer, inner, tree)
 
 

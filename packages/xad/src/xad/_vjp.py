@@ -616,7 +616,8 @@ class IntegerPullBack(PullBack):
         if given != xtree.treedef_tuple((signature.out_tree,)):
             raise ShapeError(message(
                 f"{signature.operation}",
-                "the cotangents must have the structure of the function's result.", got=f"{given}",
+                "unexpected tree structure: the cotangents must have the structure of the "
+                "function's result.", got=f"{given}",
                 expected=f"{signature.out_tree}",
             ))  # fmt: skip
         pairs = zip(xtree.leaves(cotangents), signature.out_avals, strict=True)

@@ -238,7 +238,7 @@ class FlatFunction:
             return result[0], result[1]
         raise TypeError(message(
             f"{self._operation}",
-            "with has_aux=True the function must return a pair (result, auxiliary).",
+            "with has_aux=True the function must return a two-element tuple (result, auxiliary).",
             got=described(result), where=place_of(self._fun),
         ))  # fmt: skip
 

@@ -44,10 +44,13 @@ from xprim.requirements import require
 from xprim.static_keys import params_key
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, flat_arrays
+from xtree.namespaces import late_import
 
-__all__ = ["jet"]
+__all__ = ["ZeroSeries", "fact", "jet", "zero_series"]
 
 __dir__ = __all__.copy
+
+_special = late_import("xnp.scipy.special", "only the factorials of users need it")
 
 Term = Any  # an array, or a Zero
 
@@ -58,6 +61,32 @@ xprim.declare_kind(
     doc="the terms of the power series of results, from those of the operands (`.term(i)`, i <= k) "
     "and their own (i < k); without a rule, by the jvp rule",
 )
+
+
+class ZeroSeries:
+    """The type of `zero_series`, which says that an argument is constant along the curve."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "zero_series"
+
+
+zero_series = ZeroSeries()
+"""The series of an argument that is constant along the curve, of as many terms as the others'."""
+
+
+def fact(n: Any) -> Array:
+    """Return n!, by which a derivative is n! times the coefficient of t^n.
+
+    Args:
+      n: a number or an array of floats, or of integers, not negative.
+
+    Example:
+      >>> fact(4)
+      Array(24., dtype=float32, weak_type=True)
+    """
+    return _special.factorial(n)  # type: ignore[no-any-return]
 
 
 def jet(
@@ -72,8 +101,8 @@ def jet(
       fun: a function of pytrees of arrays.
       primals: a tuple or list of the arguments, at t = 0; floating or complex, or booleans.
       series: for each argument the sequence of its derivatives x_1, x_2, ... in t, each like the
-        argument; as many for each. Those of booleans are read for their shapes alone: a truth is
-        the same along the curve.
+        argument, as many for each; or `zero_series` for an argument that is constant. Those of
+        booleans are read for their shapes alone: a truth is the same along the curve.
       factorial_scaled: whether terms are derivatives; if not, they are coefficients of powers of
         t, which are derivatives over factorials.
 
@@ -93,7 +122,7 @@ def jet(
     """
     check_function(fun, "jet")
     leaves, tree = flat_arrays(tuple(primals), "jet", "the argument")
-    rows = _rows_of(len(primals), series, tree, leaves)
+    rows = _rows_of(len(primals), _with_zeros(primals, series), tree, leaves)
     factors = [math.factorial(k) if factorial_scaled else 1 for k in range(len(rows) + 1)]
     rows = [[_scale(x, 1 / n) for x in row] for n, row in zip(factors[1:], rows, strict=True)]
     trace = JetTrace(state.trace, len(rows))
@@ -112,6 +141,19 @@ def _input(trace: JetTrace, terms: Sequence[Any]) -> Array:
     if dtypes.is_bool(terms[0].aval.dtype):
         return terms[0]  # type: ignore[no-any-return]
     return JetTracer(trace, Rows(trace, [[x] for x in terms]), 0)
+
+
+def _with_zeros(primals: Sequence[Any], series: Sequence[Any]) -> Sequence[Any]:
+    """Return the series with zeros in place of each `zero_series`."""
+    given = [terms for terms in series if type(terms) is not ZeroSeries]
+    if len(given) in (0, len(series)) or len(primals) != len(series):
+        return given
+    count = len(given[0])
+    return [
+        [xtree.map(lambda x: instantiate(Zero(xprim.as_array(x).aval)), primal)] * count
+        if type(terms) is ZeroSeries else terms
+        for primal, terms in zip(primals, series, strict=True)
+    ]  # fmt: skip
 
 
 def _rows_of(count: int, series: Any, tree: Any, leaves: Sequence[Array]) -> list[list[Any]]:

@@ -192,7 +192,9 @@ def check_tangents(
     if given != tree:
         primal = "function's result" if what == "cotangent" else "primals"
         raise ShapeError(message(
-            operation, f"the {what}s must have the structure of the {primal}.", got=f"{given}",
+            operation,
+            f"unexpected tree structure: the {what}s must have the structure of the {primal}.",
+            got=f"{given}",
             expected=f"{tree}",
         ))  # fmt: skip
     # a key is not a tangent of a key; as a cotangent, it is not looked at

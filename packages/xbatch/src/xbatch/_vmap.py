@@ -326,7 +326,7 @@ def _check_leaves(name: str, axes: Any) -> None:
         if type(leaf) is not int and not is_spec(leaf):
             raise _wrong(
                 TypeError,
-                f"{name} may hold only ints and None.",
+                f"{name} must be an int, None, or a tree of them.",
                 got=f"{name}{xtree.keystr(path)} = {leaf!r}",
             )
 

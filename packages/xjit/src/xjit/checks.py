@@ -61,7 +61,7 @@ def checked_call(
         return look_at_results(name, rest, lambda: _made_by(checked, report))
     results = list(call(program))
 
-    def made_by() -> tuple[str, str]:
+    def made_by() -> tuple[str, str, str]:
         checked = _with_report(program, True)
         return _made_by(checked, call(checked)[0])
 
@@ -84,8 +84,8 @@ def _with_report(program: Program, is_detailed: bool) -> Program:
 
 def look_at_results(
     name: str, results: list[ConcreteArray],
-    made_by: Callable[[], tuple[str, str]] = (
-        lambda: ("", "in a stored program, which knows no lines")
+    made_by: Callable[[], tuple[str, str, str]] = (
+        lambda: ("", "", "in a stored program, which knows no lines")
     ),
 ) -> list[ConcreteArray]:  # fmt: skip
     """Return the results of a program.
@@ -93,19 +93,24 @@ def look_at_results(
     Args:
       name: of the function.
       results: of its program.
-      made_by: says what made the first bad value, and where.
+      made_by: gives the operation that made the first bad value, what of it is known, and where.
 
     Raises:
       FloatingPointError: a result holds a NaN or an infinity that the options forbid.
     """
     found = next((f for x in results if (f := fault_in(x.to_stored()))), "")
     if found:
-        got, where = made_by()
-        raise FloatingPointError(message(name, f"{found} was computed.", got=got, where=where))
+        operation, got, where = made_by()
+        place = f" in {operation}" if operation else ""
+        kind = "inf" if "inf" in found else "nan"
+        problem = f"{found} was computed: invalid value ({kind}) encountered{place}."
+        raise FloatingPointError(message(name, problem, got=got, where=where))
     return results
 
 
-def _made_by(checked: Program, report: ConcreteArray) -> tuple[str, str]:
+def _made_by(checked: Program, report: ConcreteArray) -> tuple[str, str, str]:
     width = checked.closed.out_avals[0].size
     first = _nan_search.report_of(np.asarray(report.to_host()), width)
-    return ("", "among the arguments already") if first is None else (first.brief(), first.where)
+    if first is None:
+        return "", "", "no operation made it: an argument or a constant holds it"
+    return first.operation, first.brief(), first.where

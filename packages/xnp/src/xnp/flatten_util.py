@@ -77,7 +77,8 @@ class _Unravel:
         of_one_dtype = all(a.dtype == expected.dtype for a in self.avals)
         require(
             vector.dtype == expected.dtype or of_one_dtype, "unravel",
-            "the vector has another dtype than ravel_pytree made.", got=vector, expected=expected,
+            "the vector has dtype {}, but expected dtype {}.",
+            vector.dtype.name, expected.dtype.name,
             hint="convert it with vector.astype(...)", error=TypeError,
         )  # fmt: skip
         parts, start = [], 0

@@ -360,7 +360,7 @@ def _check_axes(option: str, axes: Any) -> None:
     for path, axis in xtree.leaves_with_path(axes):
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):
             raise TypeError(message(
-                "pmap", f"{option} may hold only ints and None.",
+                "pmap", f"{option} must be an int, None, or a tree of them.",
                 got=f"{option}{xtree.keystr(path)} = {brief(axis)}",
             ))  # fmt: skip
 

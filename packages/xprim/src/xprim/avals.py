@@ -564,7 +564,7 @@ class ShapeDtypeStruct:
     ) -> None:
         sizes = tuple([size_of(d) for d in shape])
         if dtype is None:
-            raise ValueError("ShapeDtypeStruct: the dtype is missing: None would be float64.")
+            raise ValueError("ShapeDtypeStruct: dtype must be specified: None would be float64.")
         layout = sharding if hasattr(sharding, "layout") else None
         if sharding is not None:
             _check_place(sharding, layout)
@@ -647,7 +647,7 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len: a 0-d ShapeDtypeStruct has no length.")
+            raise TypeError("len() of unsized object: a 0-d ShapeDtypeStruct has no length.")
         return self.shape[0]
 
     def __repr__(self) -> str:

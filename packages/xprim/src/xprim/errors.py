@@ -319,7 +319,9 @@ class UnexpectedTracerError(_TracerError, XStackTypeError):
     """
 
     operation = "trace"
-    problem = "a traced value is used after the transformation that made it has ended."
+    problem = (
+        "Encountered an unexpected tracer, used after the transformation that made it has ended."
+    )
     hint = (
         "return the value from the transformed function instead of keeping it elsewhere\n"
         "(in a list, an attribute, a global);\n"
@@ -569,11 +571,12 @@ class DuplicateRuleError(XStackError, ValueError):
 
 def number_wanted(tracer: Any, conversion: str) -> ConcretizationTypeError:
     """Return the error for a tracer that shall become a Python number by `int`, `item`, ..."""
+    kind = conversion if conversion in ("float", "complex") else "int"
     return ConcretizationTypeError(
         tracer,
         conversion,
         "a traced value cannot become a Python number: it is not known while tracing.",
-        "stay with arrays: xnp functions for those of math, x.astype(int) for int(x);\n"
+        f"stay with arrays: xnp functions for those of math, or try using `x.astype({kind})`;\n"
         "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
     )
 

@@ -192,7 +192,7 @@ def refuse_masked(value: Any, what: str) -> None:
     if masked is not None and isinstance(value, masked.MaskedArray):
         count = int(np.count_nonzero(masked.getmaskarray(value)))
         raise ArgumentError(message(
-            what, "a masked array would lose its mask.",
+            what, "numpy masked arrays are not supported: the mask would be lost.",
             got=f"a masked array {value.dtype.name}[{','.join(map(str, value.shape))}], {count} of "
             f"{value.size} elements masked",
             hint="x.filled(0) puts numbers in their places; x.data and x.mask are arrays",

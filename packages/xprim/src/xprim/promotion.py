@@ -294,6 +294,11 @@ def _dtype_and_weakness(operand: Any) -> tuple[Any, bool]:
 
 
 def _no_promotion(nodes: frozenset[Any], strict: bool) -> TypePromotionError:
+    if dtypes.float0 in nodes:
+        return TypePromotionError(message(
+            "promote", "float0s do not support any operations by design.",
+            hint="they are the zero tangents of integers and booleans: leave them out",
+        ))  # fmt: skip
     names = sorted(_name(node) for node in nodes)
     hint = "convert one of them first, such as x.astype('float32')"
     reason = ""

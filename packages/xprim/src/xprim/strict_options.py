@@ -306,8 +306,10 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
     for result in map(_elements, results):
         fault = fault_in(result)
         if fault and not _is_expected(name, fault, given, result):
+            kind = "inf" if fault == _INFINITY else "nan"
             raise FloatingPointError(message(
-                name, f"{fault} was computed.", got=_made_by(name, fault, operands, result),
+                name, f"{fault} was computed: invalid value ({kind}) encountered in {name}.",
+                got=_made_by(name, fault, operands, result),
                 where=describe(state.source or capture()),
             ))  # fmt: skip
 

@@ -406,7 +406,7 @@ def tree_transpose(
             raise TypeError(
                 message(
                     "transpose",
-                    "an inner tree has another structure.",
+                    "Mismatch: an inner tree has another structure.",
                     got=f"{treedef} at leaf {len(rows)} of {outer_treedef}",
                     expected=f"{inner_treedef}",
                 )
@@ -467,7 +467,7 @@ def _outer_leaves(
         raise TypeError(
             message(
                 "transpose",
-                "the tree does not have the outer structure.",
+                "Mismatch: the tree does not have the outer structure.",
                 got=f"{tree_structure(tree)}",
                 expected=f"{outer_treedef} or a deeper tree",
             )

@@ -67,9 +67,13 @@ class Signature:
         both = (self.static_names & self.donate_names) or (
             set(self.static_nums) & set(self.donate_nums))  # fmt: skip
         if both:
+            static, donated = [
+                f"{kind}_argnames" if options[f"{kind}_argnums"] is None else f"{kind}_argnums"
+                for kind in ("static", "donate")
+            ]
             raise ValueError(
-                f"{api}: arguments of {self.name} cannot be both static and donated: "
-                f"{sorted(both, key=str)}."
+                f"{api}: {static} and {donated} cannot intersect: {sorted(both, key=str)} of "
+                f"{self.name}."
             )
 
     def _resolve(
@@ -179,7 +183,9 @@ class Signature:
         if hasattr(value, "__array__"):
             hint = "leave it out of the static arguments: arrays are traced"
         raise ValueError(message(
-            f"{self.api}", f"the static argument {name} of {self.name} is not hashable.",
+            f"{self.api}",
+            f"the static argument {name} of {self.name}: Non-hashable static arguments are not "
+            "supported.",
             got=described(value), hint=hint,
         ))  # fmt: skip
 

@@ -212,7 +212,7 @@ def device_put(
       dtype('float32')
     """
     if donate and may_alias:
-        raise ValueError("device_put: what is donated cannot be shared: leave out may_alias=True.")
+        raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
     leaves, tree = xtree.flatten(x)
     places = _places(device, x, len(leaves))
     for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):

@@ -377,7 +377,7 @@ def _index_text(index: Any) -> str:
 
 def _len(self: Any) -> int:
     if not self.aval.shape:
-        raise TypeError("len: an array of rank 0 has no length.")
+        raise TypeError("len() of unsized object: an array of rank 0 has no length.")
     return self.aval.shape[0]  # type: ignore[no-any-return]
 
 

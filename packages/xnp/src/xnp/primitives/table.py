@@ -499,6 +499,8 @@ def elementwise_shape(
     def shape_rule(*avals: ShapedArray, **_params: Any) -> tuple[ShapedArray, ...]:
         dtype, shape = common_dtype(name, avals), equal_shape(name, avals)
         if dtype not in kinds and not dtypes.is_extended(dtype):
+            if dtype is dtypes.float0:
+                raise _float0_refused(name)
             raise TypeError(message(
                 name, f"does not take operands of dtype {dtype.name}.",
                 expected=f"{_KIND_NAMES.get(kinds, 'another dtype')}",
@@ -516,6 +518,8 @@ def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     dtype = avals[0].dtype
     for aval in avals:
         if aval.dtype != dtype:
+            if dtypes.float0 in (dtype, aval.dtype):
+                raise _float0_refused(f"lax.{name}")
             raise TypeError(message(
                 f"lax.{name}",
                 f"requires operands of equal dtypes, got {', '.join(a.dtype.name for a in avals)}.",
@@ -523,6 +527,13 @@ def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
                 "promotes",
             ))  # fmt: skip
     return dtype
+
+
+def _float0_refused(name: str) -> TypeError:
+    return TypeError(message(
+        name, "float0s do not support any operations by design.",
+        hint="they are the zero tangents of integers and booleans: leave them out",
+    ))  # fmt: skip
 
 
 def equal_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
