@@ -155,7 +155,7 @@ class _System:
         if tree != self.tree:
             raise ShapeError(message(
                 f"{self.operation}",
-                f"{what} must return a result of the structure of the unknowns.", got=f"{tree}",
+                f"{what}() output pytree must have the structure of the unknowns.", got=f"{tree}",
                 expected=f"{self.tree}", where=place_of(fun),
             ))  # fmt: skip
         wrong = [k for k, (a, b) in enumerate(zip(avals, self.avals, strict=True))
@@ -165,7 +165,8 @@ class _System:
             shown = [", ".join([f"x{names[k]}: {some[k].strong().str_long()}" for k in wrong[:3]])
                      for some in (avals, self.avals)]  # fmt: skip
             raise ShapeError(message(
-                f"{self.operation}", f"{what} must return results of the types of the unknowns.",
+                f"{self.operation}",
+                f"{what}() output shapes and dtypes must be those of the unknowns.",
                 got=f"{shown[0]}", expected=f"{shown[1]}", where=place_of(fun),
             ))  # fmt: skip
 

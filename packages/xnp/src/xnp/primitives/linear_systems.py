@@ -1364,7 +1364,8 @@ def _check_transposable(consts: Any, params: Any) -> None:
     )  # fmt: skip
     if params["transpose_solve"] is None:
         raise TypeError(message(
-            "custom_linear_solve", "reverse mode needs the transposed system to be solved.",
+            "custom_linear_solve",
+            "transpose_solve required: reverse mode needs the transposed system to be solved.",
             got="neither transpose_solve nor symmetric=True",
             hint="custom_linear_solve(..., transpose_solve=lambda vecmat, b: ...)",
         ))  # fmt: skip
