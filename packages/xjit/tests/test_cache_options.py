@@ -106,4 +106,5 @@ def test_caches_of_xla_change_no_key(tmp_path, monkeypatch):
         xjit.jit(lambda x: x * 40 + 2.0).lower(np.float32(1)).compile()
         assert cache_disk.disk_cache().hits == 1
         xjit.jit(lambda x: x * 41 + 2).lower(np.float32(1)).compile()
-    assert given[-1] == given[0] | told and not given[0].keys() & told.keys()
+    usual = given[0] or {}  # None where this jaxlib needs no options
+    assert given[-1] == usual | told and not usual.keys() & told.keys()

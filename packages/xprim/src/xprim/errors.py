@@ -906,7 +906,8 @@ def attribute_error(value: Any, name: str) -> AttributeError:
 # libraries, or else by the nearest spelling among the function's own parameters. A call that is
 # right pays nothing for it.
 
-_UNKNOWN = r"got an unexpected keyword argument '(\w+)'$"
+# From Python 3.13 it names the nearest spelling itself, and not what others call the argument.
+_UNKNOWN = r"(.*got an unexpected keyword argument '(\w+)')(?:\. Did you mean '\w+'\?)?$"
 # What other libraries call an argument -> what it is called here, the likeliest first.
 _HERE = {
     "dim": ("axis", "axes", "dimension", "dimensions", "axis1"),
@@ -934,15 +935,15 @@ def hint_at_keyword(error: BaseException) -> None:
     Args:
       error: whose traceback ends at the boundary of the function, which Python refused to call.
     """
-    found = re.search(_UNKNOWN, str(error)) if type(error) is TypeError and error.args else None
+    found = re.match(_UNKNOWN, str(error)) if type(error) is TypeError and error.args else None
     traceback = error.__traceback__
     if found is None or traceback is None or traceback.tb_next is not None:
         return
     names = _parameters(traceback.tb_frame.f_locals)
-    words = [word for word in _HERE.get(found[1], ()) if word in names]
-    known = words[0] if words else nearest(found[1], names)
+    words = [word for word in _HERE.get(found[2], ()) if word in names]
+    known = words[0] if words else nearest(found[2], names)
     if known is not None:
-        error.args = (f"{error}.\n  hint      it is called {known}= here",)
+        error.args = (f"{found[1]}.\n  hint      it is called {known}= here",)
 
 
 def _parameters(of_boundary: dict[str, Any]) -> tuple[str, ...]:

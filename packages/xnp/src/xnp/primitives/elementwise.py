@@ -271,7 +271,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
     if type(y_dot) is Zero:
         dot = Zero(z.aval) if type(x_dot) is Zero else div_p.bind(x_dot, y)[0]
     elif type(x_dot) is Zero:  # d(x/y) = -(x/y) (1/y) dy, the factor computed once for all dy
-        dot = mul_p.bind(y_dot, neg_p.bind(div_p.bind(z, y)[0])[0])[0]
+        dot = mul_p.bind(y_dot, neg_p.bind(repeated_quotient_p.bind(z, y)[0])[0])[0]
     elif y.aval.shape != z.aval.shape:
         # d(x/y) = dx/y - (x/y) (dy/y): in reverse mode the second sum is divided, not its terms
         part = mul_p.bind(z, div_p.bind(y_dot, y)[0])[0]
@@ -293,6 +293,36 @@ div_p: Primitive = binary(
     stablehlo=_div_stablehlo,
     transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=FLOATING & NATIVE,
     cost=costs.division, divisor=Operand(1), linearity=_div_linearity,
+)  # fmt: skip
+
+
+# --- the second of two quotients by one divisor -------------------------------------------------
+
+# (x / y) / y as XLA leaves it: of quotients alone it makes x / (y y), whose divisor may be 0 or
+# infinite where neither quotient is.
+
+
+def _repeated_quotient_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any
+) -> list[str]:
+    (out,) = avals_out
+    if out.dtype in COMPLEX:
+        return list(_div_stablehlo(b, operands, avals_in, avals_out))
+    names = [b.broadcast(name, aval, out.shape)
+             for name, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+    inverse = b.same_type_op("stablehlo.divide", [b.constant(1.0, out), names[1]], out)
+    return [b.same_type_op("stablehlo.multiply", [names[0], inverse], out)]
+
+
+repeated_quotient_p: Primitive = binary(
+    "repeated_quotient", INEXACT, numpy=_div_numpy,
+    stablehlo=lowering_text.upcast(_repeated_quotient_stablehlo, WIDER, np.float32),
+    jvp=(lambda x_dot, z, x, y: div_p.bind(x_dot, y)[0],
+         lambda y_dot, z, x, y: neg_p.bind(
+             mul_p.bind(repeated_quotient_p.bind(z, y)[0], y_dot)[0])[0]),
+    transpose=lambda ct, x, y: (div_p.bind(ct, y)[0], Zero(y.aval)),
+    ufunc=np.true_divide, ufunc_kinds=FLOATING & NATIVE,
+    cost=costs.division, linearity=xprim.linear_in(0),
 )  # fmt: skip
 
 
@@ -322,6 +352,11 @@ def _zero_quotient_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out
     return b.traced(quotient, names, [out, out], key="zero_quotient")
 
 
+def _repeated_zero_quotient(x: Any, y: Any) -> Any:
+    one = fill(y.aval.shape, 1, y.aval.dtype)
+    return repeated_quotient_p.bind(x, select(_both_zero(x, y), one, y))[0]
+
+
 def _zero_quotient_transpose(ct: Any, x: Any, y: Any) -> Any:
     return zero_quotient_p.bind(ct, y)[0], Zero(y.aval)
 
@@ -330,7 +365,7 @@ zero_quotient_p: Primitive = binary(
     "zero_quotient", INEXACT, numpy=_zero_quotient_numpy, stablehlo=_zero_quotient_stablehlo,
     jvp=(lambda x_dot, z, x, y: zero_quotient_p.bind(x_dot, y)[0],
          # d(x/y) = -(x/y)/y dy, whose numerator is 0 where both are
-         lambda y_dot, z, x, y: neg_p.bind(mul_p.bind(zero_quotient_p.bind(z, y)[0], y_dot)[0])[0]),
+         lambda y_dot, z, x, y: neg_p.bind(mul_p.bind(_repeated_zero_quotient(z, y), y_dot)[0])[0]),
     transpose=_zero_quotient_transpose, cost=costs.division, linearity=xprim.linear_in(0),
 )  # fmt: skip
 

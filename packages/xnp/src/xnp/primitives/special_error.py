@@ -396,12 +396,24 @@ ndtr_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, normal_density(x)), cost=costs.special,
 )  # fmt: skip
 
+
+def _log_ndtr_slope(x: Any) -> Any:
+    """Return density / ndtr, of E = erfcx(|x|/sqrt(2)): below 0 c / E, c = sqrt(2/pi).
+
+    Above it is density / (1 - density E / c): erfcx of a number below 0 grows until it is infinite,
+    as its derivative does, with which the second one would be a product of 0.
+    """
+    is_above = bind("gt", x, scalar_like(x, 0))
+    size = select(is_above, bind("min", x, scalar_like(x, 100)), bind("neg", x))
+    scaled, c = bind("erfcx", scale_by(size, _ROOT_HALF)), scalar_like(x, _ROOT_2_BY_PI)
+    density = normal_density(size)
+    rest = table.sub(scalar_like(x, 1), scale_by(mul(density, scaled), 1 / _ROOT_2_BY_PI))
+    return select(is_above, div(density, rest), div(c, scaled))
+
+
 log_ndtr_p = unary(
     "log_ndtr", FLOATING, numpy=numpy_rule(log_ndtr), stablehlo=stablehlo_rule(log_ndtr),
-    # d log(ndtr(x)) / dx = density / ndtr = sqrt(2/pi) / erfcx(-x/sqrt(2))
-    jvp=lambda x_dot, y, x: mul(
-        x_dot, div(scalar_like(x, _ROOT_2_BY_PI), bind("erfcx", scale_by(x, -_ROOT_HALF)))),
-    cost=costs.special,
+    jvp=lambda x_dot, y, x: mul(x_dot, _log_ndtr_slope(x)), cost=costs.special,
 )  # fmt: skip
 
 ndtri_p = unary(

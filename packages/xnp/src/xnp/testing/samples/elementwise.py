@@ -225,6 +225,7 @@ _ARITHMETIC = {
     "div": binary_samples(NUMBERS, second=_away_from_zero, tolerance=_rounded),
     "absorbing_product": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
     "absorbing_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
+    "repeated_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_roughly),
     "zero_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
     "rem": binary_samples(REAL, lambda x: 3.7 * x, _away_from_zero, tolerance=_rounded),
     "max": binary_samples((*REAL, "bool", *COMPLEX), special=_no_negative_zero),
