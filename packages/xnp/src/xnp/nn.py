@@ -902,7 +902,7 @@ def _mask(x: Array, where: Any, value: float) -> Array:
 @dispatched(1)
 def _softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("softmax", x)
-    shifted = xn.exp(x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf)))
+    shifted = xn.exp(x - xn.max(_constant_of(x), axis, keepdims=True, initial=-math.inf))
     return shifted / shifted.sum(axis, keepdims=True)
 
 
@@ -937,7 +937,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 @dispatched(1)
 def _log_softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("log_softmax", x)
-    shifted: Array = x - _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
+    shifted: Array = x - xn.max(_constant_of(x), axis, keepdims=True, initial=-math.inf)
     return shifted - xn.log(xn.exp(shifted).sum(axis, keepdims=True))
 
 
@@ -988,7 +988,7 @@ class _Offset(NamedTuple):
 
 
 def _offset(x: Array, axis: Any) -> _Offset:
-    high = _constant_of(xn.max(x, axis, keepdims=True, initial=-math.inf))
+    high = xn.max(_constant_of(x), axis, keepdims=True, initial=-math.inf)
     return _Offset(_where(xn.isfinite(high), high, 0), xn.equal(high, -math.inf))
 
 

@@ -403,6 +403,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     fenced = _find_fenced(builder, jaxpr)
     nans = arithmetic.nan_results(jaxpr, builder.platform, module.is_portable)
     plan = _plan_of(builder, jaxpr)
+    plain = _find_plain_extremes(builder, jaxpr)
     for eqn in jaxpr.eqns:
         if eqn in plan.eqns:
             plan.write(builder, eqn, names)
@@ -410,7 +411,9 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
         start = len(builder.lines)
-        if forms is None or eqn.signature is None or len(eqn.outputs) != 1:
+        if eqn in plain:
+            names.update(zip(eqn.outputs, _write_equation(builder, eqn, names, True), strict=True))
+        elif forms is None or eqn.signature is None or len(eqn.outputs) != 1:
             results = _write_equation(builder, eqn, names)
             names.update(zip(eqn.outputs, results, strict=True))
         else:
@@ -438,6 +441,11 @@ def _find_fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
     return wrong | equations_to_fence(jaxpr) if builder.may_fence else wrong
 
 
+def _find_plain_extremes(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
+    is_split = builder.is_split or builder.platform != "cpu"
+    return frozenset() if is_split else arithmetic.extremes_of_sums(jaxpr)
+
+
 def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan:
     """Return what is written as kernels of many small arrays."""
     module = builder.module
@@ -454,7 +462,9 @@ def _keeps_lines(jaxpr: Jaxpr, scopes: Sequence[str]) -> bool:
     return any(metadata_of((*scopes, *stack)) for stack in stacks)
 
 
-def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> Sequence[str]:
+def _write_equation(
+    builder: Builder, eqn: Equation, names: dict[Any, str], is_plain: bool = False
+) -> Sequence[str]:
     inputs: Sequence[Any] = eqn.inputs
     outputs = eqn.outputs
     rule = eqn.primitive.rules.get("stablehlo")
@@ -465,7 +475,7 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
     avals_in, avals_out = [x.aval for x in inputs], [v.aval for v in outputs]
     if builder.module.barriers.before.intersection(outputs) and builder.is_split:
         _gather_an_operand(builder, eqn, operands)
-    results = _write_operation(builder, eqn, rule, operands, avals_in, avals_out)
+    results = _write_operation(builder, eqn, rule, operands, avals_in, avals_out, is_plain)
     if len(results) != len(outputs):
         raise _wrong_results(eqn, len(results))
     if "effects" in eqn.primitive.rules and builder.last_order is before:
@@ -475,7 +485,7 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
 
 def _write_operation(
     builder: Builder, eqn: Equation, rule: Any, operands: list[str], avals_in: list[ShapedArray],
-    avals_out: list[ShapedArray],
+    avals_out: list[ShapedArray], is_plain: bool,
 ) -> Sequence[str]:  # fmt: skip
     """Write an equation as a call of the host, around a fault of XLA, or by its rule."""
     primitive, params = eqn.primitive, eqn.params
@@ -483,7 +493,7 @@ def _write_operation(
         results = write_host_kernel(builder, primitive, operands, avals_in, avals_out, params)
         if results is not None:
             return results
-    if primitive.name in arithmetic.EXTREMES and builder.platform == "cpu":
+    if primitive.name in arithmetic.EXTREMES and builder.platform == "cpu" and not is_plain:
         rule = functools.partial(arithmetic.write_extremes, primitive.name, rule)
     if primitive.name in arithmetic.SATURATING and is_gpu(builder.platform):
         rule = functools.partial(arithmetic.write_in_float32, primitive.name, rule)

@@ -12,6 +12,7 @@ ones, and the dividend as the remainder.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import re
@@ -221,6 +222,7 @@ interior = {zeros} : ({one}, tensor<{element}>) -> {two}
 # sixteenth to read twice: a million in 56 us for 93.
 # Of windows, no element is compared where the sum of all is not NaN; small windows side by side are
 # the extremes of slices, which keep NaN and are a part of one kernel where all of that is six.
+# Extremes whose NaN a sum brings to the results anyway, as in softmax, stay as they are.
 
 _LOSES_NAN = frozenset([dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16])
 _LEAST_OF_YNNPACK = 4096
@@ -258,8 +260,7 @@ def write_extremes(
       **params: of the primitive.
     """
     (x,), (aval,), (out,) = operands, avals_in, avals_out
-    is_small = type(aval.size) is int and aval.size < _LEAST_OF_YNNPACK
-    is_exact = is_small or aval.dtype not in _LOSES_NAN or _has_overlaps(out, params)
+    is_exact = _is_exact(aval) or _has_overlaps(out, params)
     if not is_exact and not b.is_split and _are_tiles(aval, params):
         return _write_extremes_of_tiles(name, b, x, aval, out, params["window_dimensions"])
     if is_exact:
@@ -292,6 +293,135 @@ def write_extremes(
     regions = b.regions(b.region([], exact, [out]), b.region([], lambda *_: results, [out]))
     any_nan = _differs(b, total, scalar, flag)
     return b.op("stablehlo.if", [any_nan], [flag], [out], "", regions)
+
+
+def _is_exact(aval: ShapedArray) -> bool:
+    """Return whether XLA keeps NaN among elements of a type."""
+    is_small = type(aval.size) is int and aval.size < _LEAST_OF_YNNPACK
+    return is_small or aval.dtype not in _LOSES_NAN
+
+
+def extremes_of_sums(jaxpr: Jaxpr) -> frozenset[Equation]:
+    """Return the equations of extremes whose NaN a sum brings to every result that reads them.
+
+    As in softmax: x - max(x) holds the NaN of x, and so does the sum of its exponentials, by which
+    the results are divided. XLA fuses such extremes with what follows where they are plain.
+    """
+    found = [
+        eqn for eqn in jaxpr.eqns
+        if eqn.primitive.name in _REDUCTIONS
+        and not _is_exact(eqn.inputs[0].aval)
+        and type(eqn.inputs[0]) is not Literal
+    ]  # fmt: skip
+    if not found:
+        return frozenset()
+    readers: dict[Any, list[int]] = {}
+    same: dict[Any, Any] = {}  # the operands of `stop_gradient`, by its results
+    for k, eqn in enumerate(jaxpr.eqns):
+        for x in eqn.inputs:
+            if type(x) is not Literal:
+                readers.setdefault(x, []).append(k)
+        if eqn.primitive.name == "stop_gradient" and type(eqn.inputs[0]) is not Literal:
+            same[eqn.outputs[0]] = eqn.inputs[0]
+    return frozenset([eqn for eqn in found if _Comparison(jaxpr, readers, same, eqn).is_equal()])
+
+
+_REDUCTIONS = frozenset(["reduce_max", "reduce_min"])
+_KEEP_NAN = frozenset("add sub mul div neg exp exp2 log log1p stop_gradient square copy".split())
+_KEEP_LAYOUT = frozenset(["broadcast_in_dim", "expand_dims", "reshape", "squeeze"])
+_NOWHERE, _WHERE_X_IS, _IN_ROWS = range(3)  # where a value is NaN for certain, in order
+
+
+class _Comparison:
+    """Compares two runs of a program: with an extreme that keeps NaN, and with one that loses it.
+
+    A row is what the extreme is taken of. The runs differ in rows that hold a NaN, if at all; what
+    is known of a variable is whether it differs there, and where it is NaN in both runs. Others are
+    the same.
+    """
+
+    def __init__(
+        self, jaxpr: Jaxpr, readers: Mapping[Any, Sequence[int]], same: Mapping[Any, Any],
+        extreme: Equation,
+    ) -> None:  # fmt: skip
+        self._jaxpr, self._readers, self._extreme = jaxpr, readers, extreme
+        (x,) = extreme.inputs
+        self._read = [x, same[x]] if x in same else [x]  # the same array
+        self._axes = tuple(extreme.params["axes"])
+        self._shape: tuple[Any, ...] = x.aval.shape
+        rows = [(d, n) for d, n in enumerate(self._shape) if d not in self._axes]
+        self._rows = tuple([d for d, _ in rows])
+        ones = [1 if d in self._axes else n for d, n in enumerate(self._shape)]
+        self._of_rows = (tuple([n for _, n in rows]), tuple(ones))
+        self._known: dict[Any, tuple[bool, int]] = {}
+        self._ahead: list[int] = []  # the numbers of the equations that read what is known, a heap
+
+    def is_equal(self) -> bool:
+        """Return whether the results of the program are the same."""
+        if self._shape in self._of_rows:
+            return False
+        for x in self._read:
+            self._note(x, (False, _WHERE_X_IS))
+        self._note(self._extreme.outputs[0], (True, _NOWHERE))
+        last = -1
+        while self._ahead:
+            number = heapq.heappop(self._ahead)
+            eqn = self._jaxpr.eqns[number]
+            if number == last or eqn is self._extreme:
+                continue
+            last = number
+            operands = [x for x in eqn.inputs if type(x) is not Literal and x in self._known]
+            found = self._of_result(eqn, operands) if len(eqn.outputs) == 1 else None
+            if found is not None:
+                self._note(eqn.outputs[0], found)
+            elif any(self._known[x][0] for x in operands):
+                return False
+        outvars = [x for x in self._jaxpr.outvars if type(x) is not Literal]
+        return not any(self._known.get(x, (False,))[0] for x in outvars)
+
+    def _note(self, x: Any, known: tuple[bool, int]) -> None:
+        self._known[x] = known
+        for number in self._readers.get(x, ()):
+            heapq.heappush(self._ahead, number)
+
+    def _of_result(self, eqn: Equation, operands: Sequence[Any]) -> tuple[bool, int] | None:
+        """Return what is known of a result; None where nothing is."""
+        name, shape = eqn.primitive.name, eqn.outputs[0].aval.shape
+        differs = any(self._known[x][0] for x in operands)
+        nan = max(self._known[x][1] for x in operands)
+        if name == "reduce_sum" and operands[0].aval.shape == self._shape:
+            is_same = tuple(eqn.params["axes"]) == self._axes
+            nan = _IN_ROWS if nan else _NOWHERE
+            return (differs and nan != _IN_ROWS, nan) if is_same else None
+        if name in _KEEP_LAYOUT:
+            return (differs, nan) if self._keeps_rows(eqn) else None
+        if eqn.primitive.rules.get("batch") is not ELEMENTWISE:
+            return None
+        if any(x.aval.shape not in (shape, ()) for x in operands):
+            return None
+        if name not in _KEEP_NAN and not _keeps_nan(eqn):
+            nan = _NOWHERE
+        return (differs and nan != _IN_ROWS, nan)
+
+    def _keeps_rows(self, eqn: Equation) -> bool:
+        """Return whether an element of each row comes to that row again."""
+        before, after = eqn.inputs[0].aval.shape, eqn.outputs[0].aval.shape
+        if before not in self._of_rows:
+            return False
+        if eqn.primitive.name != "broadcast_in_dim":
+            return after in self._of_rows
+        dims = tuple(eqn.params["broadcast_dimensions"])
+        whole = tuple(range(len(self._shape)))
+        return after in (self._shape, self._of_rows[1]) and dims == (
+            self._rows if before == self._of_rows[0] else whole
+        )
+
+
+def _keeps_nan(eqn: Equation) -> bool:
+    """Return whether a power or a conversion is NaN where its operand is."""
+    if eqn.primitive.name == "integer_pow":
+        return bool(eqn.params["y"])
+    return eqn.primitive.name == "convert_element_type" and eqn.outputs[0].aval.dtype in _LOSES_NAN
 
 
 def _are_long_rows(aval: ShapedArray, out: ShapedArray, params: Mapping[str, Any]) -> bool:
