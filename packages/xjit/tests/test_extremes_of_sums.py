@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import xnp
-from xad import grad
 from xjit import jit
-from xnp import nn
 
 pytestmark = pytest.mark.of_the_cpu
 
@@ -96,21 +94,11 @@ def test_extremes_that_show_in_results_keep_their_guard(fun):
         check(fun, x)
 
 
-@pytest.mark.parametrize("fun", [nn.softmax, nn.log_softmax])
-def test_gradients_of_softmax_have_no_guard_and_the_same_nan(fun):
-    def loss(x):
-        return xnp.sum(fun(x) * xnp.cos(x))
-
-    assert not has_guard(grad(loss), X)
-    expected = np.stack([np.asarray(grad(loss)(row)) for row in xnp.asarray(HOLES)])  # few: exact
-    found = np.asarray(jit(grad(loss))(HOLES))
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
-    assert np.isnan(found).any(axis=1).sum() == 4
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
-
-
 def random_program(seed):
-    """Return a function of an array that reads its greatest elements, by a few random steps."""
+    """Return a function of an array that reads its greatest elements, by a few random steps.
+
+    None is `maximum`: of an operand of sums it loses NaN itself (jaxlib 0.10.2; JAX alike).
+    """
     steps = np.random.default_rng(seed).integers(0, 1 << 30, (7, 3))
 
     def fun(xp, x):
@@ -123,7 +111,7 @@ def random_program(seed):
                 lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a - b,
                 lambda a, b: a / (b * b + 1.0), lambda a, b: -a, lambda a, b: xp.exp(-(a * a)),
                 lambda a, b: xp.sum(a, axis=1, keepdims=True) + b,
-                lambda a, b: xp.where(a > b, a, b), lambda a, b: xp.maximum(a, 0.5),
+                lambda a, b: xp.where(a > b, a, b), lambda a, b: xp.where(a > 0.5, a, 0.5),
                 lambda a, b: xp.sum(a, axis=0, keepdims=True) * b,
                 lambda a, b: a / xp.sum(values[3], axis=1, keepdims=True),
             ][kind % 11](a, b))  # fmt: skip
