@@ -448,3 +448,9 @@ def test_a_pull_back_frees_an_argument_that_no_derivative_needs():
         gc.collect()
         assert alive() is None
         assert [type(saved).__name__ for saved in pull_back.args_res][1] == "NotNeeded"
+
+
+def test_seeds_of_derivatives_are_literals_where_scalar_arrays_are_constants():
+    with config.scalar_constants(True):
+        for derivative in (grad(xnp.sin), lambda x: jvp(xnp.sin, (x,), (1.0,))):
+            assert not make_jaxpr(derivative)(0.5).consts

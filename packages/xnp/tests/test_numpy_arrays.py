@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import xnp
-from xprim import Array, Tracer, config, errors, make_jaxpr
+import xtree
+from xnp import lax
+from xprim import Array, Tracer, config, errors, eval_closed, make_jaxpr
 
 
 def test_numpy_input_takes_32_bits_unless_a_dtype_is_asked_for() -> None:
@@ -313,3 +315,23 @@ def test_functions_of_numpy_with_operands_of_none_or_text_are_numpys() -> None:
         xnp.broadcast_arrays(x, None)
     with pytest.raises(NameError, match="axis name 'a' is not bound here"):
         np.sum(x, "a")
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: x >= 0.0, lambda x: xnp.where(x > 0, x, -0.0), lambda x: xnp.maximum(x, np.nan),
+    lambda x: x * 0j, lambda x: x.at[1].set(0), lambda x: x[-1], lambda x: xnp.max(x, initial=-1),
+    lambda x: lax.scan(lambda c, a: (c + a, c), 0.0, x), lambda x: xnp.linspace(0, x, 3),
+    lambda x: lax.fori_loop(0, 3, lambda i, c: c + x[i], 0),
+])  # fmt: skip
+def test_numbers_of_a_program_are_literals_under_scalar_constants(program: Any) -> None:
+    # A loop over the equations of a program, as libraries have, finds a number as a literal alone.
+    x = xnp.array([1.0, -2.0, 3.0])
+    first = x[0]
+    with config.scalar_constants(True):
+        closed = make_jaxpr(program)(x)
+        held = make_jaxpr(lambda y: y * first)(x)
+    assert [c for c in closed.consts if c.ndim == 0] == []
+    np.testing.assert_array_equal(
+        xtree.leaves(eval_closed(closed, x))[-1], xtree.leaves(program(x))[-1]
+    )
+    assert [c.ndim for c in held.consts] == [0]

@@ -62,6 +62,17 @@ def test_signed_zeros_and_nan_keep_their_bits():
     assert as_array(1).dtype != as_array(1.0).dtype
 
 
+def test_equal_bits_of_a_number_are_one_array_and_other_bits_another():
+    nan = float("nan")
+    for number in (0.0, nan, 0j, complex(nan, -0.0)):
+        assert scalar_array(number) is scalar_array(type(number)(number))
+    for one, other in [(0.0, -0.0), (nan, -nan), (0j, complex(0.0, -0.0)), (1.0, 1 + 0j)]:
+        first, second = scalar_array(one).to_host(), scalar_array(other).to_host()
+        assert scalar_array(one) is not scalar_array(other)
+        assert first.tobytes() == first.dtype.type(one).tobytes()
+        assert second.tobytes() == second.dtype.type(other).tobytes()
+
+
 def test_scalars_are_cached_in_bounds(monkeypatch):
     assert scalar_array(12345) is scalar_array(12345)
     monkeypatch.setattr(array, "_MAX_CACHED_SCALARS", 1)

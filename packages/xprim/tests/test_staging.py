@@ -83,7 +83,8 @@ def test_make_jaxpr_in_a_traced_function_counts_scalar_arrays_among_the_constant
     assert constants_of(held) == []
     with config.scalar_constants(True):
         assert constants_of(held) == [held.aval]
-        assert constants_of(3) == []
+        for number in (3, 0.0, -0.0, float("nan"), 2j, complex(0.0, -0.0)):
+            assert constants_of(number) == []
 
 
 def test_make_jaxpr_takes_static_arguments_and_returns_shapes():

@@ -1025,7 +1025,8 @@ def value_and_grad_of(
         aval = outs[0].aval
         one = scalar_array(1.0, aval.dtype)
         if aval.weak_type:
-            one = ConcreteArray(one.to_host(), aval)
+            weak = scalar_array(1.0, aval.dtype, True)  # a literal in programs, as `one` is
+            one = weak if weak.aval == aval else ConcreteArray(one.to_host(), aval)
         cts = cotangents_of(program, avals, [one])
         grads = xtree.unflatten(tree, cts)
         (value,) = outs

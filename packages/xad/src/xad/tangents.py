@@ -255,7 +255,8 @@ def _scalar_tangent(value: Any, aval: ShapedArray) -> Array:
         return as_array(value)
     array = scalar_array(value, aval.dtype)
     if aval.weak_type and not aval.shape:
-        return ConcreteArray(array.to_host(), aval)
+        weak = scalar_array(value, aval.dtype, True)
+        return weak if weak.aval == aval else ConcreteArray(array.to_host(), aval)
     return array
 
 

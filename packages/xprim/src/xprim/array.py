@@ -14,6 +14,7 @@ whichever package made them; `xprim.eager.backend` knows how to read them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -324,6 +325,8 @@ _OBJECT_HINT = (
     "x.astype(float) converts one that holds numbers only"
 )
 _MAX_CACHED_SCALARS = 4096
+_FLOAT_BITS = struct.Struct("d").pack
+_COMPLEX_BITS = struct.Struct("dd").pack
 # Arrays of Python numbers, by value and dtype.
 _scalars: dict[Any, ConcreteArray] = {}
 _scalar_ids: set[int] = set()
@@ -389,18 +392,22 @@ def scalar_array(
     if dtype is None:
         weak_type = kind is not bool
         dtype = dtypes.python_scalar_dtype(kind)
-    # 0.0 == -0.0 would share an entry, and NaN never finds its own
-    if value == value and (value or kind is not float) and kind is not complex:
-        key = (value, kind, dtype, weak_type)
-        found = _scalars.get(key)
-        if found is None:
-            if len(_scalars) >= _MAX_CACHED_SCALARS:
-                _scalars.clear()
-                _scalar_ids.clear()
-            found = _scalars[key] = _make_scalar(value, dtype, weak_type)
-            _scalar_ids.add(id(found))
-        return found
-    return _make_scalar(value, dtype, weak_type)
+    key: Any = value
+    # 0.0 == -0.0 would share an entry, and NaN never finds its own: such numbers go by their bits
+    if kind is float:
+        if not value or value != value:
+            key = _FLOAT_BITS(value)
+    elif kind is complex:
+        key = _COMPLEX_BITS(value.real, value.imag)
+    found = _scalars.get((key, kind, dtype, weak_type))
+    if found is None:
+        if len(_scalars) >= _MAX_CACHED_SCALARS:
+            _scalars.clear()
+            _scalar_ids.clear()
+        found = _make_scalar(value, dtype, weak_type)
+        _scalars[key, kind, dtype, weak_type] = found
+        _scalar_ids.add(id(found))
+    return found
 
 
 def is_shared(x: ConcreteArray) -> bool:

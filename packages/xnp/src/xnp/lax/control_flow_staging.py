@@ -17,6 +17,7 @@ import xprim
 import xtree
 from xnp.primitives.table import fill, selected_rows
 from xprim import Array, ClosedJaxpr, ShapedArray, config, dtypes, promotion, trace_to_jaxpr
+from xprim.array import is_shared
 from xprim.avals import type_of_by_class
 from xprim.errors import LazyNames, argument_names, described, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged, stage_with_refs
@@ -359,7 +360,10 @@ def _convert(x: Array, dtype: Any, weak: bool) -> Array:
         if type(x) is xprim.ConcreteArray
         else contextlib.nullcontext()
     ):
-        return convert.bind(x, new_dtype=dtype, weak_type=weak)[0]  # type: ignore[no-any-return]
+        result: Any = convert.bind(x, new_dtype=dtype, weak_type=weak)[0]
+    if type(x) is xprim.ConcreteArray and is_shared(x):  # a literal in programs, in either dtype
+        result = xprim.scalar_array(result.to_host().item(), dtype, weak)
+    return result  # type: ignore[no-any-return]
 
 
 def _hint(wrong: Sequence[tuple[ShapedArray, ShapedArray]]) -> str:

@@ -39,6 +39,7 @@ from xprim import (
     state,
     strict_options,
 )
+from xprim.array import is_shared
 from xprim.eager import EAGER
 from xprim.eager_costs import SMALL, WORTH_COMPILING, passes_time
 from xprim.errors import (
@@ -197,6 +198,8 @@ def cast(x: Array, dtype: Any, weak: bool = False) -> Array:
     primitive = get_primitive("convert_element_type")
     if type(x) is ConcreteArray:
         results = EAGER.process(primitive, (x,), params)
+        if state.trace is not EAGER and is_shared(x):  # a literal in programs, in either dtype
+            return scalar_array(results[0].to_host().item(), dtype, weak)
     else:
         results = primitive.bind(x, **params)
     result: Array = results[0]

@@ -354,6 +354,8 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
                 return _from_symbolic_front(host, size)
             if host.size and host.min() < 0 and not isinstance(size, SymbolicSize):
                 host = np.where(host < 0, host + size, host)
+        if not host.ndim:
+            return scalar_array(host.item(), host.dtype)  # a position is a literal in programs
         return from_numpy(host, copy=False, canonical=False)
     if dtypes.is_unsigned_integer(array.aval.dtype):
         return cast(array, dtype)
