@@ -5,12 +5,20 @@ import pytest
 
 import xnp
 from tests.composition.functions import close
-from xad import grad, jvp
+from xad import custom_vjp, grad, jvp, value_and_grad
 from xbatch import vmap
-from xjit import jit
+from xjit import devices, jit
 from xnp import lax
-from xpar import pmap
-from xpar.collectives import all_gather, axis_index, pmax, pmean, ppermute, psum
+from xpar import P, make_mesh, pmap, shard_map
+from xpar.collectives import (
+    all_gather,
+    axis_index,
+    pmax,
+    pmean,
+    ppermute,
+    psum,
+    psum_scatter,
+)
 
 XS = np.float32([[1, 2], [3, 4], [5, 6], [7, 9]])
 
@@ -105,3 +113,32 @@ def test_each_of_the_groups_of_unequal_sizes_has_its_own_cotangent(reduce, mappe
         )
 
     close(grad(loss)(xnp.asarray(x)), slopes.astype(np.float32), rtol=1e-6)
+
+
+def test_equal_collectives_of_a_program_are_computed_once():
+    # The rule gathers again what the function has gathered: the compiler sees that both are equal.
+    mesh = make_mesh((4,), ("i",), devices=devices("cpu")[:4])
+
+    @custom_vjp
+    def layer(w, v):
+        return xnp.tanh(v @ all_gather(w, "i", tiled=True))
+
+    def backward(kept, ct):
+        w, v = kept
+        full = all_gather(w, "i", tiled=True)
+        slope = (1 - xnp.tanh(v @ full) ** 2) * ct
+        return psum_scatter(v.T @ slope, "i", tiled=True), slope @ full.T
+
+    layer.defvjp(lambda w, v: (layer(w, v), (w, v)), backward)
+    f = shard_map(lambda w, v: psum(layer(w, v).sum(), "i"), mesh=mesh, in_specs=P("i"),
+                  out_specs=P())  # fmt: skip
+    w = xnp.arange(16.0).reshape(4, 4) / 16
+    v = xnp.arange(32.0).reshape(8, 4) / 32
+
+    def gathers(g):
+        return jit(g).lower(w, v).compile().as_text().count("all-gather(")
+
+    assert gathers(value_and_grad(f)) == gathers(grad(f)) > 0
+    np.testing.assert_allclose(
+        jit(grad(f))(w, v), grad(lambda w: xnp.tanh(v @ w).sum())(w), rtol=1e-5
+    )

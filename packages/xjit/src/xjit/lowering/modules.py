@@ -525,7 +525,7 @@ _NAME = re.compile(r"(%\w+)")
 def _forms_of(builder: Builder, jaxpr: Jaxpr) -> dict[Any, str | None] | None:
     """Return the forms of the lines of a builder, or None where a rule has to write each anew."""
     module = builder.module
-    # channels are numbered, and results constrained, for each equation alone
+    # collectives are counted, and results constrained, for each equation alone
     is_alone = not (module.devices or module.axis_sizes) and module.members is None
     return builder.forms if is_alone and len(jaxpr.eqns) >= _FEWEST_EQUATIONS else None
 

@@ -461,7 +461,7 @@ class Builder:
     def channel(self) -> str:
         """Return the attribute of a collective between devices of a mesh; nothing for replicas.
 
-        Each has a number of its own, of the type "device to device".
+        All have one number, of the type "device to device": XLA computes equal collectives once.
         """
         number = self.channel_number()
         if number is None:
@@ -469,10 +469,10 @@ class Builder:
         return f", channel_handle = #stablehlo.channel_handle<handle = {number}, type = 1>"
 
     def channel_number(self) -> int | None:
-        """Return the number of the next collective between devices of a mesh; None for replicas."""
+        """Return the number of collectives between devices of a mesh; None for replicas."""
         module = self.module
-        module.channels += 1
-        return None if module.members is None else module.channels
+        module.channels += 1  # how many there are
+        return None if module.members is None else 1
 
     def fresh(self) -> str:
         """Return a new SSA name."""
