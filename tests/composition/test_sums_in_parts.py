@@ -38,6 +38,7 @@ from xpar.checkpoints import save
 from xprim import (
     LINEAR,
     ShapeDtypeStruct,
+    config,
     get_primitive,
     linear_in,
     make_jaxpr,
@@ -506,3 +507,15 @@ def test_strangers_say_what_they_are_linear_in():
                          (multilinear(0, 1), ({0, 1}, False))]:  # fmt: skip
         stranger = SimpleNamespace(rules={"linearity": rule, "jvp": None})
         assert linear_operands(stranger, [None] * 2, {}) == wanted
+
+
+@pytest.mark.parametrize("spec", [P("x"), P(("x", "y"))], ids=str)
+def test_programs_with_parts_of_sums_pass_the_check_of_jaxprs(spec):
+    """The check inferred the types of products again, and refused what stays in parts."""
+    w, x = device_put(B, REDUCED), device_put(A, spec)
+    with config.enable_checks(True):
+        found = jit(grad(loss))(w, x)
+        assert shown(found) == "[4,8]{U:x}"
+        lazily = jit(lambda x, w: reshard(product(x, w), P()))(reshard(A, P(None, "x")), B)
+    np.testing.assert_allclose(np.asarray(found), gradient(loss)(B, A), **CLOSE)
+    np.testing.assert_allclose(np.asarray(lazily), A @ B, **CLOSE)

@@ -571,7 +571,8 @@ def _check_equation(eqn: Equation, bound: set[Var]) -> None:
 
 
 def _check_types(eqn: Equation) -> None:
-    inferred = eqn.primitive.infer(tuple([atom.aval for atom in eqn.inputs]), eqn.params)
+    with as_typed(eqn):  # a product over dimensions that are sharded stays in parts where it did
+        inferred = eqn.primitive.infer(tuple([atom.aval for atom in eqn.inputs]), eqn.params)
     found = [v.aval for v in eqn.outputs]
     if [a.strong() for a in inferred] != [a.strong() for a in found]:
         raise JaxprTypeError(message(
