@@ -223,8 +223,8 @@ def a_spread_array_that_was_donated():
 @refused(
     ValueError,
     """
-    shard_map(mean): result 0 varies over the axis 'x', which its spec does not name.
-      got       out_specs PartitionSpec() for float32[]{V:x} on each device
+    shard_map(mean): result 0 varies over the axis 'x', but out_specs require replication.
+      got       out_specs PartitionSpec() for float32[]{V:x} on each device, statically inferred
       where     test_meshes.py:LINE in mean
       hint      psum, pmean or pmax over 'x' makes it the same for all;
                 all_gather does with to='invarying'; or name the axis in out_specs;

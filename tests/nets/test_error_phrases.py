@@ -153,6 +153,14 @@ def pieces_over_two_devices(lib: Any) -> None:
     lib.make_array_from_single_device_arrays((8,), along, [x, x])
 
 
+@refused(ValueError, "require replication")
+def a_result_that_varies_over_devices(lib: Any) -> None:
+    mesh = lib.sharding.Mesh(np.array(lib.devices("cpu")[:2]), ("x",))
+    p = lib.sharding.PartitionSpec
+    f = lib.shard_map(lambda x: x * 2, mesh=mesh, in_specs=p("x"), out_specs=p())
+    f(lib.numpy.arange(4.0))
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_an_error_has_the_phrase_that_programs_for_jax_match(name: str) -> None:
     error, phrase, program = ROWS[name]

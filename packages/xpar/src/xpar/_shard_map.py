@@ -1275,9 +1275,10 @@ def _check_varying(
     for i, axes, eqn in collectives.unsaid(closed, said, manual):
         axis = next(name for name in manual if name in axes)
         raise ValueError(message(
-            f"shard_map({name})", f"result {i} varies over the axis {axis!r}, which its spec does "
-            "not name.",
-            got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each device",
+            f"shard_map({name})",
+            f"result {i} varies over the axis {axis!r}, but out_specs require replication.",
+            got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each "
+            "device, statically inferred",
             where=source.describe(eqn.source) if eqn is not None else "",
             hint=f"psum, pmean or pmax over {axis!r} makes it the same for all;\nall_gather does "
             "with to='invarying'; or name the axis in out_specs;\ncheck_vma=False takes the value "
