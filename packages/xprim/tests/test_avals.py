@@ -123,3 +123,9 @@ def test_a_description_does_not_change_since_programs_are_found_by_it():
     with pytest.raises(AttributeError, match="attributes stay, so does dtype"):
         del s.dtype
     assert copy.copy(s) == copy.deepcopy(s) == pickle.loads(pickle.dumps(s)) == s
+
+
+def test_a_size_that_is_a_truth_is_the_number_for_all_that_follow():
+    aval = shaped_array((True, 977, False), dtypes.int32)
+    assert aval is shaped_array((1, 977, 0), dtypes.int32)
+    assert [type(d) for d in aval.shape] == [int] * 3 and repr(aval.shape) == "(1, 977, 0)"

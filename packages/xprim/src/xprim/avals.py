@@ -465,7 +465,9 @@ def _intern(key: _Key) -> ShapedArray:
         aval = ref() if ref is not None else None
         if aval is None:
             aval = _new(ShapedArray)
-            _set(aval, "shape", tuple(shape))
+            _set(
+                aval, "shape", tuple([+d if type(d) is bool else d for d in shape])
+            )  # (True,) == (1,)
             _set(aval, "dtype", dtype)
             _set(aval, "weak_type", weak_type)
             _set(aval, "ndim", len(shape))
