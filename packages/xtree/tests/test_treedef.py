@@ -11,6 +11,7 @@ import pytest
 from tree_samples import TREES, Equal, Layer, Mode, Pair, Point
 
 import xtree
+from xtree.interning import is_marker
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -178,6 +179,67 @@ def test_structures_and_what_they_hold_are_released():
     assert alive() is None
     xtree.flatten(Pair(1, 2, object()))
     assert xtree.structure((1, 2)) is xtree.structure((3, 4))
+
+
+class Missing:
+    """A marker, as libraries have them."""
+
+
+class Tag:
+    def __init__(self, name):
+        self.name = name
+
+
+MISSING = Missing()
+DIAGONAL, UPPER = Tag("diagonal"), Tag("upper")
+
+
+def test_markers_of_modules_are_metadata_by_value():
+    for data in (MISSING, (MISSING, 1), frozenset({DIAGONAL, UPPER}), (MISSING, frozenset())):
+        one, two = xtree.structure([Pair(1, 2, data), 3]), xtree.structure([Pair(4, 5, data), 6])
+        assert one is two
+        identity = id(one)
+        del one, two
+        gc.collect()
+        assert id(xtree.structure([Pair(7, 8, data), 9])) == identity  # it stays
+    assert xtree.structure(Pair(1, 2, DIAGONAL)) != xtree.structure(Pair(1, 2, UPPER))
+    assert xtree.structure(Pair(1, 2, MISSING)) != xtree.structure(Pair(1, 2, Missing()))
+    leaves, treedef = xtree.flatten(Pair(1, 2, (MISSING, frozenset({UPPER}))))
+    assert treedef.unflatten(leaves).name == (MISSING, frozenset({UPPER}))
+
+
+def test_only_constants_of_modules_are_markers():
+    class Local:
+        pass
+
+    class WithEquality:
+        def __eq__(self, other):
+            return True
+
+        __hash__ = object.__hash__
+
+    large = Tag([0] * 100)
+    others = [Local(), WithEquality(), Missing(), Tag("of nobody"), large, object(), len, gc]
+    for other in others:
+        assert not is_marker(other)
+    assert is_marker(MISSING) and is_marker(UPPER)
+    for kind in (Missing, Tag):
+        alive = weakref.ref(value := kind() if kind is Missing else kind("released"))
+        xtree.flatten([Pair(1, 2, value)] * 9)
+        del value
+        gc.collect()
+        assert alive() is None
+
+
+def test_structures_of_any_depth_with_metadata_by_value_have_a_hash():
+    def nested(data):
+        tree = Pair(1, 2, data)
+        for _ in range(900):
+            tree = [tree]
+        return xtree.structure(tree)
+
+    assert hash(nested(Equal("one"))) == hash(nested(Equal("two")))
+    assert nested(Equal("one")) == nested(Equal("two"))
 
 
 def test_is_prefix_says_whether_subtrees_can_replace_leaves():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -14,7 +15,7 @@ from xtree.records import unseen_in_attributes
 
 __all__ = [
     "remember", "forkable_lock", "forkable_rlock", "InternTable", "equality_key", "is_hashable",
-    "is_same", "value_key",
+    "is_marker", "is_same", "value_key",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -115,7 +116,69 @@ def value_key(data: Any) -> tuple[Hashable, bool]:
         return (kind, data), True
     if kind is float:
         return (float, data.hex()), True  # -0.0 is not 0.0, and a NaN is itself
+    return _key_of_object(data)
+
+
+def _key_of_object(data: Any) -> tuple[Hashable, bool]:
+    if type(data) is frozenset:
+        keys = [value_key(item) for item in data]
+        if all(by_value for _, by_value in keys):
+            return (frozenset, frozenset([key for key, _ in keys])), True
+    elif is_marker(data):
+        return data, True
     return (_Identity, id(data)), False
+
+
+# Of a class: its instances that its module names, by identity, and how often they were looked for.
+_markers: dict[type, tuple[dict[int, Any], int]] = {}
+_NO_MARKERS: tuple[dict[int, Any], int] = ({}, 0)
+_MAX_CLASSES = 1024
+_MAX_SEARCHES = 8
+_MAX_ATTRIBUTES = 4
+_SMALL_TYPES = _PLAIN_TYPES | {int, bool}
+
+
+def is_marker(data: Any) -> bool:
+    """Say whether an object is a constant of its module that is equal to itself alone.
+
+    Such as `MISSING = _Missing()`: it lives as long as the module, and so may what refers to it.
+
+    Args:
+      data: the object. One that its module names later is found among the first few of its class.
+    """
+    kind = type(data)
+    found, searches = _markers.get(kind, _NO_MARKERS)
+    if id(data) in found:
+        return True
+    if searches >= _MAX_SEARCHES:
+        return False
+    if not _has_marker_class(kind):
+        remember(_markers, kind, ({}, _MAX_SEARCHES), _MAX_CLASSES)
+        return False
+    module = sys.modules.get(kind.__module__)
+    names = [] if module is None else list(vars(module).values())
+    found = {id(each): each for each in names if type(each) is kind and _is_small(each)}
+    remember(_markers, kind, (found, searches + 1), _MAX_CLASSES)
+    return id(data) in found
+
+
+def _has_marker_class(kind: Any) -> bool:
+    """Say whether instances of a class have no state but their `__dict__`, and no equality."""
+    is_python = kind.__flags__ & _HEAP_TYPE and kind.__basicsize__ <= _Identity.__basicsize__
+    return bool(
+        is_python and kind.__itemsize__ == 0 and kind.__dictoffset__ != 0
+        and kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__
+    )  # fmt: skip
+
+
+def _is_small(value: Any) -> bool:
+    attributes = vars(value)
+    return len(attributes) <= _MAX_ATTRIBUTES and _SMALL_TYPES.issuperset(
+        map(type, attributes.values())
+    )
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: of a class that is made at run time
 
 
 def equality_key(data: Any) -> Hashable:
@@ -142,7 +205,10 @@ class _ByEquality:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self._hash = hash(value) if is_hashable(value) else hash(type(value))
+        try:
+            self._hash = hash(value)
+        except TypeError:
+            self._hash = hash(type(value))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not _ByEquality or type(other.value) is not type(self.value):
@@ -222,10 +288,8 @@ class InternTable(Generic[T]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get_or_make(
-        self, key: Hashable, make: Callable[[], T], is_kept: Callable[[T], bool] = lambda _: True
-    ) -> T:
-        """Return the living object of `key`, made now if there is none, and kept if it may be."""
+    def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the living object of `key`, made now if there is none."""
         entry = self._entries.get(key)
         value: T | None = None if entry is None else entry()
         if value is not None:
@@ -236,8 +300,7 @@ class InternTable(Generic[T]):
             value = None if entry is None else entry()
             if value is None:
                 value = make()
-                if is_kept(value):
-                    self._entries[key] = _Entry(value, self._dead.append, key)
+                self._entries[key] = _Entry(value, self._dead.append, key)
             return value
 
     def living(self) -> list[T]:

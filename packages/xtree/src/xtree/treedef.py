@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from xtree import errors
 from xtree.boundaries import boundaries, leave
@@ -536,12 +536,28 @@ class PyTreeDef:
         return _from_steps, (steps,)
 
 
+_HASHED_BY_RECURSION = 64
+
+
 class _ByValueTreeDef(PyTreeDef):
     """A definition with metadata whose equality is the metadata's own affair."""
 
-    __slots__ = ("cached_hash", "data_key")
-    cached_hash: int
-    data_key: Any
+    __slots__ = ("_hash", "data_key")
+    _hash: int
+    data_key: Any  # of metadata that can be hashed, made when it is first compared
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "data_key":
+            self.data_key = equality_key(self.data)
+            return self.data_key
+        if name == "_hash":
+            if self.depth > _HASHED_BY_RECURSION:  # else Python's recursion would not reach down
+                for each in _post_order(self):
+                    if isinstance(each, _ByValueTreeDef):
+                        each._hash = hash((each.child_defs, each.data_key))
+            self._hash = hash((self.child_defs, self.data_key))
+            return self._hash
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PyTreeDef):
@@ -559,33 +575,29 @@ class _ByValueTreeDef(PyTreeDef):
         return True
 
     def __hash__(self) -> int:
-        return self.cached_hash
+        return self._hash
 
 
 def make_treedef(node: NodeType, data: Any, child_defs: tuple[PyTreeDef, ...]) -> PyTreeDef:
     """Return the one definition of this node type, metadata and children."""
     data_key, by_value = value_key(data)
-    if by_value:
-        by_value = _BY_IDENTITY.issuperset(map(type, child_defs))
-    if by_value:
-        recent_key = child_defs if data is None else (data_key, child_defs)
-        recent = node.recent.get(recent_key)
-        if recent is not None:
-            return recent  # type: ignore[no-any-return]
     # The children are alive as long as the definition that holds them, so their identities stand
     # for them.
-    key = (node.type, data_key, *map(id, child_defs))
-    treedef = _table.get_or_make(
-        key, lambda: _new_treedef(node, data, child_defs, by_value), has_lasting_metadata
-    )
-    if by_value:
+    if by_value and _BY_IDENTITY.issuperset(map(type, child_defs)):
+        recent_key = child_defs if data is None else (data_key, child_defs)
+        recent: PyTreeDef | None = node.recent.get(recent_key)
+        if recent is not None:
+            return recent
+        key = (node.type, data_key, *map(id, child_defs))
+        treedef = _table.get_or_make(key, lambda: _new_treedef(PyTreeDef, node, data, child_defs))
         remember(node.recent, recent_key, treedef, MAX_RECENT)
-    return treedef
-
-
-def has_lasting_metadata(treedef: PyTreeDef) -> bool:
-    """Say whether the metadata of the root stays as it is, as far as its type promises."""
-    return type(treedef) is PyTreeDef or is_hashable(treedef.data)
+        return treedef
+    if not by_value and not is_hashable(data):  # it can change: what it is now is its key
+        treedef = _new_treedef(_ByValueTreeDef, node, data, child_defs)
+        treedef.data_key = equality_key(data)
+        return treedef
+    key = (node.type, data_key, *map(id, child_defs))
+    return _table.get_or_make(key, lambda: _new_treedef(_ByValueTreeDef, node, data, child_defs))
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
@@ -636,10 +648,12 @@ def treedef_from_node_data(
     return make_treedef(node, tuple(data) if node is DICT else data, tuple(children))
 
 
+_T = TypeVar("_T", bound=PyTreeDef)
+
+
 def _new_treedef(
-    node: NodeType | None, data: Any, child_defs: tuple[PyTreeDef, ...], by_value: bool
-) -> PyTreeDef:
-    cls = PyTreeDef if by_value else _ByValueTreeDef
+    cls: type[_T], node: NodeType | None, data: Any, child_defs: tuple[PyTreeDef, ...]
+) -> _T:
     treedef = object.__new__(cls)
     treedef.node = node
     treedef.data = data
@@ -654,9 +668,6 @@ def _new_treedef(
     treedef.times_built = 0
     if treedef.depth > MAX_DEPTH:
         raise errors.DepthError(message("treedef", f"more than {MAX_DEPTH} levels of nesting."))
-    if isinstance(treedef, _ByValueTreeDef):
-        treedef.data_key = equality_key(data)
-        treedef.cached_hash = hash((child_defs, treedef.data_key))
     return treedef
 
 
@@ -669,7 +680,7 @@ def _selector(keys: tuple[Any, ...]) -> Callable[[Any], Any]:
 
 _BY_IDENTITY = frozenset({PyTreeDef})
 _table: InternTable[PyTreeDef] = InternTable()
-LEAF = _new_treedef(None, None, (), by_value=True)
+LEAF = _new_treedef(PyTreeDef, None, None, ())
 
 
 def _same_kind(left: PyTreeDef, right: PyTreeDef) -> bool:
