@@ -256,6 +256,18 @@ def donated_while_checked(j: Any, n: Any) -> Any:
     return x.is_deleted()
 
 
+def donated_number(j: Any, n: Any) -> Any:
+    x = n.array(2.0)
+    j.jit(lambda x: x + 1, donate_argnums=0)(x)
+    return x.is_deleted()
+
+
+def written_strictly(j: Any, method: str, value: Any) -> Any:
+    x, value = j.numpy.ones(2), value if type(value) is bool else j.numpy.array(value)
+    with j.numpy_dtype_promotion("strict"):
+        return getattr(x.at[:1], method)(value)
+
+
 def keys(j: Any, count: int = 3) -> Any:
     return j.random.split(j.random.key(0), count)
 
@@ -699,6 +711,13 @@ ARGUMENTS: list[Row] = [
     ("an int index out of range", lambda j, n: n.zeros(2).at[5].set(1.0), [0.0, 0.0], "IndexError"),
     ("a rule of MLIR objects", lowered_by_objects, 1.0, "TypeError"),
     ("`donate_argnums` with `debug_nans`", donated_while_checked, False, True),
+    ("a donated `x = array(2.0)`", donated_number, True, False),
+    ("a Python bool or an exponent of integers", lambda j, n: written_strictly(j, "set", True),
+     "TypePromotionError", [1.0, 1.0]),
+    ("a Python bool or an exponent of integers", lambda j, n: written_strictly(j, "power", [2]),
+     "TypePromotionError", [1.0, 1.0]),
+    ("a Python bool or an exponent of integers", lambda j, n: written_strictly(j, "set", [1]),
+     "TypePromotionError", "TypePromotionError"),
     ("`repr(random.key(0))`", lambda j, n: repr(j.random.key(0)),
      "Array((), dtype=key<fry>) overlaying:\n[0 0]", "Array([0, 0], shape=(), dtype=key<fry>)"),
     ("a float as an axis or a size", lambda j, n: len(n.split(n.ones(4), 2.0)), 2, "TypeError"),

@@ -155,6 +155,12 @@ def _common(operation: str, metas: list[Any], operands: list[Any]) -> Any:
         raise
 
 
+def check_written(operation: str, x: Any, values: Any) -> None:
+    """Raise where values would be converted to be written into `x` and dtypes must be the same."""
+    if x.aval.dtype != values.aval.dtype and config.values.numpy_dtype_promotion == "strict":
+        _common(operation, [(v.aval.dtype, v.aval.weak_type) for v in (x, values)], [x, values])
+
+
 def _scalar(value: Any, dtype: Any, weak: bool) -> Array:
     return scalar_array(value, dtype, weak)
 

@@ -10,7 +10,7 @@ import numpy as np
 import xprim
 from xnp.numpy import index_entries
 from xnp.numpy.creation import asarray, counting, ones_like, zeros_like
-from xnp.numpy.dispatch import array_of, cast, common_shape
+from xnp.numpy.dispatch import array_of, cast, check_written, common_shape
 from xnp.numpy.index_entries import Positions, Span, entries_of, from_front
 from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.ufuncs import divide, power
@@ -232,7 +232,7 @@ class IndexUpdateRef:
         """Return the array with values taken from the elements."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         # of the array's dtype first: 0 - uint8(3) is 253
-        negated = bind("neg", _values_for(array_of(self._array, "at[]").aval, values))
+        negated = bind("neg", _values_for(array_of(self._array, "at[]"), values))
         rests = self._combine(negated, "scatter_add", np.add, options)
         return place(rests, out_sharding, "at[].subtract")
 
@@ -352,6 +352,8 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
     if kind is ConcreteArray:
         new = numpy_operand(values)
         if new is not None and new.dtype != dtype:
+            if config.values.numpy_dtype_promotion == "strict":
+                return None, True
             _check_kind(new.dtype, dtype)
             new = np.asarray(cast(values, dtype))
         return new, values.aval.weak_type
@@ -365,7 +367,7 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
 def scatter_into(x: Any, index: Any, values: Any, primitive: str, options: Options) -> Array:
     """Return the updated array by a scatter, under any trace."""
     x = array_of(x, "at[]")
-    values = _values_for(x.aval, values)
+    values = _values_for(x, values)
     mask = _mask_of(index, x.aval.shape)
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
         return bind("select_n", mask, x, values)
@@ -385,8 +387,9 @@ def scatter_into(x: Any, index: Any, values: Any, primitive: str, options: Optio
     return _scatter(x, entries, values, primitive, options)
 
 
-def _values_for(aval: Any, values: Any) -> Array:
+def _values_for(x: Array, values: Any) -> Array:
     """Return what is written as an array of the dtype of what it is written into."""
+    aval = x.aval
     if type(values) in (bool, int, float, complex):
         values = _scalar_of(values, aval)
     elif isinstance(values, list | tuple):
@@ -396,6 +399,7 @@ def _values_for(aval: Any, values: Any) -> Array:
     array = array_of(values, "at[]: values")
     if array.aval.dtype == aval.dtype:
         return array
+    check_written("at[]", x, array)
     _check_kind(array.aval.dtype, aval.dtype)
     return cast(array, aval.dtype)
 

@@ -649,6 +649,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise ValueError("place: the mask must have as many elements as the array.")
     if not values.aval.size:
         raise ValueError("place: needs a value at least.")
+    dispatch.check_written("place", arr, values)
     order = bind("cumsum", cast(chosen_mask, dtypes.int32), axis=0, reverse=False)
     turn = (order - 1) % values.aval.size
     new = cast(read(values, turn), arr.aval.dtype)
@@ -727,6 +728,7 @@ def fill_diagonal(
             f"fill_diagonal: takes matrices, or arrays of equal sizes, got {a.aval.str_long()}."
         )
     values = array_of(val, "fill_diagonal")
+    dispatch.check_written("fill_diagonal", a, values)
     rows, columns = a.aval.shape[:2]
     if wrap and a.aval.ndim == 2:  # a row is left out after each square
         places = [

@@ -19,7 +19,7 @@ from xnp.numpy.reductions import any as any_, kept, max as max_, mean, min as mi
 from xnp.numpy.selection import argsort, searchsorted, sort
 from xnp.numpy.shaping import concatenate, moveaxis, unstack
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
-from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
+from xprim import Array, ConcreteArray, config, dtypes, from_numpy, scalar_array
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, ShapeError, message
 from xprim.requirements import require, static_int
@@ -1104,7 +1104,8 @@ def histogram(
     """
     (a,) = inexact("histogram", a)
     edges = histogram_bin_edges(a, bins, range, weights)
-    a, edges = promote("histogram", reshape(a, (a.aval.size,)), edges)
+    with config.numpy_dtype_promotion("standard"):  # elements and bounds are compared, not joined
+        a, edges = promote("histogram", reshape(a, (a.aval.size,)), edges)
     numbers, count = _bin_numbers(a, edges), edges.shape[0] - 1
     if weights is None:
         counts = cast(array_of(bincount(numbers, length=count), "histogram"), a.aval.dtype)
