@@ -1,13 +1,16 @@
 """Long elementwise programs are computed once, not again for each kernel that reads them."""
 
+import random
+
 import numpy as np
 import pytest
 
 import xnp
 from xjit import jit
+from xjit.xla_workarounds import fusion
 from xjit.xla_workarounds.fusion import equations_to_fence
 from xnp import lax, nn
-from xprim import make_jaxpr
+from xprim import ShapeDtypeStruct, make_jaxpr
 
 X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4)
 STEPS = {
@@ -165,3 +168,29 @@ def test_what_is_passed_on_with_another_value_divides_no_chain():
     x = np.linspace(-0.4, 0.4, 1024, dtype="f")
     assert _fences(beside, x) == _fences(at_once, x) == 0
     assert _fences(_chain(lax.tanh, 40), x) == 2
+
+
+def _random_program(seed):
+    draw = random.Random(seed)
+    binary = (xnp.add, xnp.multiply, xnp.subtract, xnp.maximum)
+    unary = (xnp.tanh, xnp.negative, xnp.abs, lambda x: x * 1.5, lambda x: x[::-1])
+
+    def fun(a, b):
+        values = [a, b]
+        for _ in range(draw.randint(5, 80)):
+            one, two = draw.choice(values[-6:]), draw.choice(values[-6:])
+            is_binary = draw.random() < 0.6
+            values.append(draw.choice(binary)(one, two) if is_binary else draw.choice(unary)(one))
+        return values[-1], draw.choice(values), draw.choice(values).sum()
+
+    x = ShapeDtypeStruct((draw.choice([10, 2000, 300000]),), "float32")
+    return make_jaxpr(fun)(x, x).jaxpr
+
+
+def test_the_bound_on_the_work_of_kernels_leaves_out_no_fence(monkeypatch):
+    programs = [_random_program(seed) for seed in range(40)]
+    found = [fusion.equations_to_fence(program) for program in programs]
+    code = fusion._code_of_kernels
+    monkeypatch.setattr(fusion, "_code_of_kernels", lambda *given: (code(*given)[0], 1000))
+    assert found == [fusion.equations_to_fence(program) for program in programs]
+    assert 5 < sum(map(bool, found)) < 40

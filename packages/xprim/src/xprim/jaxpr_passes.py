@@ -89,11 +89,11 @@ def remove_dead_code(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[
     live: set[Any] = set(outvars)  # literals among them do no harm
     eqns: list[Equation] = []
     for eqn in reversed(jaxpr.eqns):
-        outputs, rules = eqn.outputs, eqn.primitive.rules
-        if len(outputs) == 1 and "effects" not in rules:
-            if outputs[0] not in live:
-                continue
+        outputs = eqn.outputs
+        if len(outputs) == 1 and outputs[0] in live:
             kept = eqn
+        elif len(outputs) == 1 and "effects" not in eqn.primitive.rules:
+            continue
         else:
             part = _live_part(eqn, live)
             if part is None:

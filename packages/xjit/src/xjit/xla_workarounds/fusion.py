@@ -85,8 +85,9 @@ def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
         return frozenset()
     is_fused = _FusedPrimitives()
     fused = [is_fused[eqn.primitive] for eqn in jaxpr.eqns]
-    repeated = _read_at_several_places(jaxpr, fused) | _divide_long_chains(jaxpr, fused)
-    if sum(fused) <= _LEAST_WORK:
+    lengths, most_work = _code_of_kernels(jaxpr, fused)
+    repeated = _read_at_several_places(jaxpr, fused) | _divide_long_chains(jaxpr, fused, lengths)
+    if most_work < _LEAST_WORK:
         return repeated
     shared = _read_by_several_kernels(jaxpr, fused)
     if shared:
@@ -126,9 +127,10 @@ def _results_of_much_work(
     return found
 
 
-def _divide_long_chains(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
+def _divide_long_chains(
+    jaxpr: Jaxpr, fused: list[bool], lengths: dict[Any, int]
+) -> frozenset[Equation]:
     """Return the equations whose results alone are passed on, between functions of functions."""
-    lengths = _lengths_of_code(jaxpr, fused)
     if not any(length > _LONG and _may_be_fenced(v) for v, length in lengths.items()):
         return frozenset()
     last_read = {x: i for i, eqn in enumerate(jaxpr.eqns) for x in eqn.inputs}
@@ -154,19 +156,31 @@ def _divide_long_chains(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
     return frozenset(found)
 
 
-def _lengths_of_code(jaxpr: Jaxpr, fused: list[bool]) -> dict[Any, int]:
-    """Return how much code leads to each variable in one kernel, where there is some."""
-    lengths: dict[Any, int] = {}
+def _code_of_kernels(jaxpr: Jaxpr, fused: list[bool]) -> tuple[dict[Any, int], int]:
+    """Return how much code leads to variables in one kernel, and a bound on its operations.
+
+    An operation that leads to a variable in two ways counts twice in the bound, which ends at
+    `_LEAST_WORK`.
+    """
+    lengths: dict[Any, int] = {}  # of the variables to which some code leads
+    counts: dict[Any, int] = {}
+    most = 0
     for eqn, is_fused in zip(jaxpr.eqns, fused, strict=True):
         if is_fused:
-            length = 0
+            length, count = 0, 1
             for x in eqn.inputs:
-                if x in lengths and lengths[x] > length:
-                    length = lengths[x]
+                if x in counts:
+                    count += counts[x]
+                    if x in lengths and lengths[x] > length:
+                        length = lengths[x]
             length += _LENGTHS.get(eqn.primitive.name, 0)
+            out = eqn.outputs[0]
             if length:
-                lengths[eqn.outputs[0]] = length
-    return lengths
+                lengths[out] = length
+            counts[out] = count = min(count, _LEAST_WORK)
+            if count > most:
+                most = count
+    return lengths, most
 
 
 def _read_at_several_places(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
