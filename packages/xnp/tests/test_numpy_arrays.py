@@ -335,3 +335,13 @@ def test_numbers_of_a_program_are_literals_under_scalar_constants(program: Any) 
         xtree.leaves(eval_closed(closed, x))[-1], xtree.leaves(program(x))[-1]
     )
     assert [c.ndim for c in held.consts] == [0]
+
+
+def test_an_iterator_over_an_array_reads_no_element_before_it_is_asked(monkeypatch):
+    x, read = xnp.arange(5), []
+    whole = type(x).__getitem__
+    monkeypatch.setattr(type(x), "__getitem__", lambda self, i: read.append(i) or whole(self, i))
+    assert np.iterable(x) and read == []
+    assert int(next(iter(x))) == 0 and read == [0]
+    assert [int(v) for v in reversed(x)] == [4, 3, 2, 1, 0]
+    assert [int(v) for v in x] == [0, 1, 2, 3, 4]

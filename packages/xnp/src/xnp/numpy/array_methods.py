@@ -384,11 +384,17 @@ def _len(self: Any) -> int:
 def _iter(self: Any) -> Iterator[Any]:
     if not self.aval.shape:
         raise TypeError("iter: an array of rank 0 cannot be iterated over.")
-    return iter([self[i] for i in range(self.aval.shape[0])])
+    return _in_turn(self, range(self.aval.shape[0]))
 
 
 def _reverse(self: Any) -> Iterator[Any]:
-    return iter([self[i] for i in range(_len(self) - 1, -1, -1)])
+    return _in_turn(self, range(_len(self) - 1, -1, -1))
+
+
+def _in_turn(x: Any, places: range) -> Iterator[Any]:
+    if type(x) is ConcreteArray:  # who asks for an iterator, as `np.iterable`, may read nothing
+        return map(x.__getitem__, places)
+    return iter([x[i] for i in places])
 
 
 def _contains(self: Any, value: Any) -> bool:
