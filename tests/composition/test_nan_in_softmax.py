@@ -1,4 +1,4 @@
-"""Gradients of softmax on CPUs read the extreme without a guard, and have the same NaN."""
+"""NaN among extremes on CPUs: gradients of softmax, and batches of extremes beside sums."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 import xnp
 from xad import grad
+from xbatch import vmap
 from xjit import jit
 from xnp import nn
 
@@ -28,3 +29,14 @@ def test_gradients_of_softmax_have_no_guard_and_the_same_nan(fun):
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     assert np.isnan(found).any(axis=1).sum() == 4
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("of_row", [
+    lambda row: xnp.maximum(row, 0.0).mean(),
+    lambda row: xnp.minimum(row * (row * row).sum(), 0.5).min(),
+    grad(lambda row: (row * xnp.maximum(row, 0.0).sum()).sum()),
+])  # fmt: skip
+def test_batches_of_extremes_beside_sums_keep_nan(of_row):
+    expected = np.stack([np.asarray(of_row(row)) for row in xnp.asarray(HOLES)])
+    found = np.asarray(jit(vmap(of_row))(HOLES))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))

@@ -7,6 +7,7 @@ import pytest
 
 import xnp
 from xjit import jit
+from xnp import lax
 
 pytestmark = pytest.mark.of_the_cpu
 
@@ -95,10 +96,7 @@ def test_extremes_that_show_in_results_keep_their_guard(fun):
 
 
 def random_program(seed):
-    """Return a function of an array that reads its greatest elements, by a few random steps.
-
-    None is `maximum`: of an operand of sums it loses NaN itself (jaxlib 0.10.2; JAX alike).
-    """
+    """Return a function of an array that reads its greatest elements, by a few random steps."""
     steps = np.random.default_rng(seed).integers(0, 1 << 30, (7, 3))
 
     def fun(xp, x):
@@ -114,7 +112,8 @@ def random_program(seed):
                 lambda a, b: xp.where(a > b, a, b), lambda a, b: xp.where(a > 0.5, a, 0.5),
                 lambda a, b: xp.sum(a, axis=0, keepdims=True) * b,
                 lambda a, b: a / xp.sum(values[3], axis=1, keepdims=True),
-            ][kind % 11](a, b))  # fmt: skip
+                lambda a, b: xp.maximum(a, b), lambda a, b: xp.minimum(a, 0.5) + b,
+            ][kind % 13](a, b))  # fmt: skip
         return values[-1] + xp.zeros_like(x)
 
     return fun
@@ -128,3 +127,55 @@ def test_random_programs_have_the_nan_of_numpy(seed):
         expected = fun(np, HOLES)
     found = np.asarray(jit(lambda x: fun(xnp, x))(HOLES))
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+
+
+SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 1e-3, 3.0], np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_extremes_of_two_have_the_bits_of_short_arrays(name, dtype):
+    """Below 4,096 elements they are the operation itself; a sum behind has every NaN."""
+    extreme = getattr(xnp, name)
+    x, y = np.broadcast_arrays(SPECIAL[:, None], SPECIAL)
+    x, y = (xnp.array(v.ravel(), dtype) for v in (x, y))
+
+    def of_all(x, y):
+        bounds = [extreme(x, float(bound)) for bound in SPECIAL]
+        return xnp.stack([extreme(x, y), *bounds, *[extreme(float(b), y) for b in SPECIAL]])
+
+    short = np.asarray(jit(of_all)(x, y))
+    long_x, long_y = (xnp.tile(v, 60) for v in (x, y))
+    long = np.asarray(jit(of_all)(long_x, long_y))
+    bits = {2: np.uint16, 4: np.uint32, 8: np.uint64}[short.itemsize]
+    is_nan = np.isnan(short)  # which NaN it is may differ
+    expected = np.tile(np.where(is_nan, 0, short.view(bits)), 60)
+    np.testing.assert_array_equal(np.where(np.isnan(long), 0, long.view(bits)), expected)
+    sums = jit(lambda x, y: of_all(x, y).sum(1))(long_x, long_y)
+    assert np.isnan(np.asarray(sums)).all()
+
+
+ROWS = np.ones((64, 128), np.float32)
+ROWS[3, 7] = np.nan
+
+
+def positive(x):
+    return xnp.maximum(x, 0.0)
+
+
+@pytest.mark.parametrize("fun", [
+    lambda x: jit(positive)(x).sum(1),
+    lambda x: lax.fori_loop(0, 2, lambda i, total: total + positive(x).sum(1), xnp.zeros(64)),
+    lambda x: lax.cond(x[0, 0] > 0, lambda x: positive(x).sum(1), lambda x: x[:, 0], x),
+    lambda x: positive(1.0 - x * x.sum(1, keepdims=True))[:, 0],
+    lambda x: xnp.minimum(x, x[::-1]).sum(1)[:32],
+])  # fmt: skip
+def test_programs_within_programs_keep_nan(fun):
+    found = np.asarray(jit(fun)(ROWS))
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(found)), [3])
+
+
+def test_programs_without_reductions_have_the_operation_itself():
+    text = jit(lambda x: xnp.maximum(x, 0.0) * x).lower(ROWS).as_text()
+    assert "stablehlo.maximum" in text
+    assert "stablehlo.select" not in text

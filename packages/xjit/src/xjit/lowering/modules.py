@@ -495,6 +495,8 @@ def _write_operation(
             return results
     if primitive.name in arithmetic.EXTREMES and builder.platform == "cpu" and not is_plain:
         rule = functools.partial(arithmetic.write_extremes, primitive.name, rule)
+    if primitive.name in arithmetic.EXTREMES_OF_TWO and builder.platform == "cpu":
+        rule = functools.partial(arithmetic.write_extreme_of_two, primitive.name, rule)
     if primitive.name in arithmetic.SATURATING and is_gpu(builder.platform):
         rule = functools.partial(arithmetic.write_in_float32, primitive.name, rule)
     if primitive.name in arithmetic.SLICED:

@@ -823,7 +823,7 @@ class Module:
     __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
                  "inspections", "is_outlined", "is_portable", "is_users", "loops", "main",
-                 "members", "mesh", "meshes", "platform", "scopes", "splits", "staged",
+                 "members", "mesh", "meshes", "platform", "reduces", "scopes", "splits", "staged",
                  "write_jaxpr")  # fmt: skip
 
     def __init__(
@@ -843,6 +843,7 @@ class Module:
         self.inspections: list[Any] = []  # who asks the shardings of values (`sharding_inspection`)
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.main: Jaxpr | None = None  # the program whose results are those of the module
+        self.reduces: bool | None = None  # whether `main` has reductions, once that is known
         self.axis_sizes: dict[Any, int] = {}
         self.cuts: frozenset[tuple[int, int]] = frozenset()  # what users cut (`cut_dimensions`)
         self.barriers = Barriers()  # around products that are split wrongly

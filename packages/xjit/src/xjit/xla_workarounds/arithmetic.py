@@ -41,6 +41,7 @@ from xprim import (
     get_primitive,
     shaped_array,
 )
+from xprim.jaxpr import held_programs
 
 __all__ = ()
 
@@ -280,7 +281,7 @@ def write_extremes(
     def exact(inner: Any, _: Any = ()) -> Names:
         # without the barrier the compiler computes both branches
         (held,) = inner.op("stablehlo.optimization_barrier", [x], [aval], [aval])
-        is_nan = _differs(inner, held, aval, flags)
+        is_nan = _differs(inner, held, aval)
         found: Names = rule_of_any(inner, [is_nan], [flags], [truth], **params)
         chosen = [*found, inner.full_like(np.nan, out), *results]
         selected: Names = inner.op("stablehlo.select", chosen, [truth, out, out], [out])
@@ -291,7 +292,7 @@ def write_extremes(
     scalar = shaped_array((), aval.dtype)
     total = _sum(b, x, aval, scalar, range(aval.ndim))
     regions = b.regions(b.region([], exact, [out]), b.region([], lambda *_: results, [out]))
-    any_nan = _differs(b, total, scalar, flag)
+    any_nan = _differs(b, total, scalar)
     return b.op("stablehlo.if", [any_nan], [flag], [out], "", regions)
 
 
@@ -468,10 +469,7 @@ def _select_nan_of_squares(
 ) -> Names:
     """Write NaN in the place of the results whose elements have squares that sum to NaN."""
     total = _sum(b, b.same_type_op("stablehlo.multiply", [x, x], aval), aval, out, axes)
-    truth = shaped_array(out.shape, dtypes.bool_)
-    chosen = [_differs(b, total, out, truth), b.full_like(np.nan, out), *results]
-    selected: Names = b.op("stablehlo.select", chosen, [truth, out, out], [out])
-    return selected
+    return [_choose(b, _differs(b, total, out), b.full_like(np.nan, out), results[0], out)]
 
 
 def _sum(b: Builder, x: str, aval: ShapedArray, out: ShapedArray, axes: Iterable[int]) -> str:
@@ -526,10 +524,80 @@ def _write_extremes_of_tiles(
     return b.outline(extremes, [x], [aval], [out], (op, tuple(window)), "extremes_of_tiles")
 
 
-def _differs(b: Builder, x: str, aval: ShapedArray, truth: ShapedArray) -> str:
+# Of two arrays, `max(x, y)` and `min(x, y)` of as many elements lose NaN likewise, where YNNPACK
+# fuses them with a sum: `maximum(x, 0.0).sum()`, `maximum(x * x.sum(1, keepdims=True), 0.5)`. It
+# takes no choice, so this is one in programs with reductions: of x and a number that is not NaN by
+# a comparison, which is false of NaN; of two arrays NaN by what differs from itself.
+
+EXTREMES_OF_TWO = frozenset(["max", "min"])
+"""The names of the primitives of two operands that are written so in programs for CPUs."""
+
+_DIRECTIONS = {"max": ("LE", "LT"), "min": ("GE", "GT")}  # the second where zeros differ in sign
+
+
+def write_extreme_of_two(
+    name: str, rule: Callable[..., Names], b: Builder, operands: Names, avals_in: Avals,
+    avals_out: Avals, **params: Any,
+) -> Names:  # fmt: skip
+    """Write the greater or the lesser of two arrays, NaN where one of them is.
+
+    Args:
+      name: of the primitive, one of `EXTREMES_OF_TWO`.
+      rule: writes the operation as it is; the other arguments are its.
+      b: the builder.
+      operands: the names of the operands.
+      avals_in: their types.
+      avals_out: the type of the result.
+      **params: of the primitive.
+    """
+    (out,) = avals_out
+    if _is_exact(out) or not _reduces(b):
+        return rule(b, operands, avals_in, avals_out, **params)
+    x, y = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
+    known = [b.known_scalar(v) for v in operands]
+    for number, other, bound in ((known[1], x, y), (known[0], y, x)):
+        if number is not None and not np.isnan(number):
+            # a zero that is less than the other one in sign is no bound for it
+            is_weak = bool(number == 0 and np.signbit(number) == (name == "max"))
+            mask = _compare(b, _DIRECTIONS[name][is_weak], other, bound, out)
+            return [_choose(b, mask, bound, other, out)]
+    results = rule(b, [x, y], [out, out], avals_out, **params)
+    masks = [_differs(b, v, out) for v in (x, y)]
+    truth = shaped_array(out.shape, dtypes.bool_)
+    either = b.same_type_op("stablehlo.or", masks, truth)
+    return [_choose(b, either, b.full_like(np.nan, out), results[0], out)]
+
+
+def _reduces(b: Any) -> bool:
+    """Return whether the program that is written has a reduction anywhere."""
+    module = b.module
+    if module.reduces is None:
+        module.reduces = module.main is None or _has_reductions(module.main)
+    return module.reduces  # type: ignore[no-any-return]
+
+
+def _has_reductions(jaxpr: Jaxpr) -> bool:
+    return any(
+        eqn.primitive.name.startswith("reduce")
+        or any(_has_reductions(inner.jaxpr) for inner in held_programs(eqn.params))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _compare(b: Builder, direction: str, x: str, y: str, aval: ShapedArray) -> str:
+    attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
+    truth = shaped_array(aval.shape, dtypes.bool_)
+    return b.op("stablehlo.compare", [x, y], [aval, aval], [truth], attribute)[0]
+
+
+def _choose(b: Builder, mask: str, on_true: str, on_false: str, aval: ShapedArray) -> str:
+    truth = shaped_array(aval.shape, dtypes.bool_)
+    return b.op("stablehlo.select", [mask, on_true, on_false], [truth, aval, aval], [aval])[0]
+
+
+def _differs(b: Builder, x: str, aval: ShapedArray) -> str:
     """Write which elements differ from themselves, as NaN alone does."""
-    attribute = "comparison_direction = #stablehlo<comparison_direction NE>"
-    return b.op("stablehlo.compare", [x, x], [aval, aval], [truth], attribute)[0]
+    return _compare(b, "NE", x, x, aval)
 
 
 # ----------------------------------------------------------------------------- 8-bit floats on GPUs
