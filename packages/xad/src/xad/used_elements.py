@@ -143,7 +143,7 @@ def _of_type(indicator: Any, aval: ShapedArray) -> Any:
         return indicator
     if type(indicator) is Zero:
         return Zero(aval)
-    return convert_element_type_p.bind(indicator, new_dtype=aval.dtype)[0]
+    return convert_element_type_p.bind(indicator, new_dtype=aval.dtype, weak_type=False)[0]
 
 
 def _ones(aval: ShapedArray) -> Any:
