@@ -266,9 +266,10 @@ def _derivative_stablehlo(function: str) -> Rule:
     return stablehlo
 
 
-def _define_derivative(function: str) -> Primitive:
-    """Define `hypot_derivative` or `angle_derivative`, of all orders."""
-    name, by_numpy = f"{function}_derivative", _derivative_numpy(function)
+@xprim.primitive_maker
+def _define_derivative(name: str, function: str) -> Primitive:
+    """Define the derivatives of `hypot` or of the angle, of all orders."""
+    by_numpy = _derivative_numpy(function)
 
     def jvp(primals: Any, tangents: Any, *, orders: Orders) -> Any:
         (x, y), (i, j) = primals, orders
@@ -294,8 +295,8 @@ def _define_derivative(function: str) -> Primitive:
     return primitive
 
 
-hypot_derivative_p = _define_derivative("hypot")
-angle_derivative_p = _define_derivative("angle")
+hypot_derivative_p = _define_derivative("hypot_derivative", "hypot")
+angle_derivative_p = _define_derivative("angle_derivative", "angle")
 
 
 def _derivative(x: Any, y: Any, by_x: int, by_y: int) -> Any:

@@ -298,8 +298,8 @@ div_p: Primitive = binary(
 
 # --- the second of two quotients by one divisor -------------------------------------------------
 
-# (x / y) / y as XLA leaves it: of quotients alone it makes x / (y y), whose divisor may be 0 or
-# infinite where neither quotient is.
+# (x / y) / y as XLA leaves it, -(-(x / y) / y): of quotients alone it makes x / (y y), whose
+# divisor may be 0 or infinite where neither quotient is.
 
 
 def _repeated_quotient_stablehlo(
@@ -310,8 +310,9 @@ def _repeated_quotient_stablehlo(
         return list(_div_stablehlo(b, operands, avals_in, avals_out))
     names = [b.broadcast(name, aval, out.shape)
              for name, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
-    inverse = b.same_type_op("stablehlo.divide", [b.constant(1.0, out), names[1]], out)
-    return [b.same_type_op("stablehlo.multiply", [names[0], inverse], out)]
+    negative = b.same_type_op("stablehlo.negate", names[:1], out)
+    quotient = b.same_type_op("stablehlo.divide", [negative, names[1]], out)
+    return [b.same_type_op("stablehlo.negate", [quotient], out)]
 
 
 repeated_quotient_p: Primitive = binary(
@@ -1102,13 +1103,11 @@ def _logistic_rest(x: Any) -> Any:
 
 
 def _logistic_rest_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    """Write e^-x logistic(x), whose power the compiled form of the logistic computes already.
-
-    Where that overflows the logistic is 0, and so is all that this is a factor of.
-    """
+    """Write 1 - logistic(x) below 0, else e^-x logistic(x), whose power that computes already."""
     x = Text(b, operands[0], avals_out[0])
-    power = (-x).op("exponential").op("minimum", float(dtypes.finfo(x.aval.dtype).max))
-    return [(power * x.op("logistic")).name]
+    y = x.op("logistic")
+    above = (-x).op("exponential") * y
+    return [choose(b, (x < 0.0).name, (1.0 - y).name, above.name, avals_out[0])]
 
 
 logistic_p = unary(
