@@ -17,6 +17,8 @@ TAKEN_AWAY = {
     ("xjit.jaxlib_gateway", "configure_cpu_client"): "`client` configures what it makes",
     ("xjit.jaxlib_gateway", "join_processes"): "there is one way to join: `xpar.distributed`",
     ("xjit.jaxlib_gateway", "leave_processes"): "as `join_processes`",
+    ("xjit.jaxlib_gateway", "pooled_shards"): "is `make_pooled_shards`; only `xjit` uses it",
+    ("xjit.jaxlib_gateway", "spread_over"): "is `make_sharding_object`; only `xjit` uses it",
     ("xjit.places_of_calls", "mesh_within"): "`xjit.sharding.shardings` has it",
     ("xnp.numpy.creation", "fromfunction"): "users have it as `xnp.fromfunction`, as before",
     **{("xnp.numpy.creation", f"from{what}"): f"users have it as `xnp.from{what}`, as before"

@@ -169,5 +169,5 @@ def test_a_python_number_is_on_the_default_device_of_whoever_asks():
 def test_a_deleted_array_says_so_whatever_is_asked(ask):
     x = as_array(np.ones(3))
     x.delete()
-    with pytest.raises(RuntimeError, match=r"^Array: this float32\[3\] was deleted"):
+    with pytest.raises(RuntimeError, match=r"^Array has been deleted with shape=float32\[3\]"):
         getattr(x, ask)()

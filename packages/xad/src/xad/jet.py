@@ -44,6 +44,7 @@ from xprim.requirements import require
 from xprim.static_keys import params_key
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, flat_arrays
+from xprim.typing import ArrayLike
 from xtree.namespaces import late_import
 
 __all__ = ["ZeroSeries", "fact", "jet", "zero_series"]
@@ -76,7 +77,7 @@ zero_series = ZeroSeries()
 """The series of an argument that is constant along the curve, of as many terms as the others'."""
 
 
-def fact(n: Any) -> Array:
+def fact(n: ArrayLike) -> Array:
     """Return n!, by which a derivative is n! times the coefficient of t^n.
 
     Args:
