@@ -8,7 +8,8 @@ import pytest
 
 from packages.xjit.tests.new_process import run_in_new_process
 
-pytestmark = pytest.mark.of_the_cpu
+# Coverage reads the working directory, and holds locks of its own when a process forks or ends.
+pytestmark = [pytest.mark.of_the_cpu, pytest.mark.usefixtures("unmeasured_processes")]
 
 CHILD = """
     import os, signal, sys, threading, warnings
