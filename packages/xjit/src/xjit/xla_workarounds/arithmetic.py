@@ -31,6 +31,7 @@ from xjit.jaxlib_gateway import (
 from xprim import (
     ELEMENTWISE,
     Builder,
+    ClosedJaxpr,
     ConcreteArray,
     Equation,
     Jaxpr,
@@ -283,9 +284,7 @@ def write_extremes(
         (held,) = inner.op("stablehlo.optimization_barrier", [x], [aval], [aval])
         is_nan = _differs(inner, held, aval)
         found: Names = rule_of_any(inner, [is_nan], [flags], [truth], **params)
-        chosen = [*found, inner.full_like(np.nan, out), *results]
-        selected: Names = inner.op("stablehlo.select", chosen, [truth, out, out], [out])
-        return selected
+        return [_choose(inner, found[0], inner.full_like(np.nan, out), results[0], out)]
 
     if b.is_split:  # the partitioner cuts no branches
         return exact(b)
@@ -579,9 +578,13 @@ def _reduces(b: Any) -> bool:
 def _has_reductions(jaxpr: Jaxpr) -> bool:
     return any(
         eqn.primitive.name.startswith("reduce")
-        or any(_has_reductions(inner.jaxpr) for inner in held_programs(eqn.params))
+        or any(inner.derived(_holds_reductions) for inner in held_programs(eqn.params))
         for eqn in jaxpr.eqns
     )
+
+
+def _holds_reductions(closed: ClosedJaxpr) -> bool:
+    return _has_reductions(closed.jaxpr)
 
 
 def _compare(b: Builder, direction: str, x: str, y: str, aval: ShapedArray) -> str:
