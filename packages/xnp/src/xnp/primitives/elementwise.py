@@ -270,7 +270,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
     z = outs[0]
     if type(y_dot) is Zero:
         dot = Zero(z.aval) if type(x_dot) is Zero else div_p.bind(x_dot, y)[0]
-    elif type(x_dot) is Zero:  # d(x/y) = -(x/y) (1/y) dy, the factor computed once for all dy
+    elif type(x_dot) is Zero:  # d(x/y) = -(x/y)/y dy, the factor computed once for all dy
         dot = mul_p.bind(y_dot, neg_p.bind(repeated_quotient_p.bind(z, y)[0])[0])[0]
     elif y.aval.shape != z.aval.shape:
         # d(x/y) = dx/y - (x/y) (dy/y): in reverse mode the second sum is divided, not its terms
