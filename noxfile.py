@@ -55,7 +55,7 @@ PYTHON_AND_JAXLIB = [
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.sessions = ["lint", "types", "tests"]
-# Without uv nox says so in each session, which is no news: virtualenv serves as well.
+# Without uv nox says so in each session, which is not news: virtualenv serves as well.
 logging.getLogger("nox").addFilter(lambda record: record.getMessage() != "uv binary not found.")
 nox.options.error_on_missing_interpreters = False  # `tests_jaxlib` skips a Python that is not here
 

@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
     name, group = argv
     module = importlib.import_module(f"benchmarks.workloads.{group}")
     measures = module.workloads(load(name))
-    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a workload prints is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a workload prints is not an answer
     print(json.dumps(list(measures)), file=answers, flush=True)
     for line in sys.stdin:
         workload, seconds = line.strip(), None

@@ -56,7 +56,7 @@ def silent_handlers(source):
 def attribute_handlers(source):
     """Yield the functions in which a missing attribute is an answer: a handler that never raises.
 
-    One that raises is no control flow: it makes an error of the caller's, or shortens a traceback.
+    One that raises is not control flow: it makes an error of the caller's, or shortens a traceback.
     """
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

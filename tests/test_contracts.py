@@ -154,7 +154,7 @@ def test_a_use_beyond_the_contracts_is_found():
 # --- the form of errors ---------------------------------------------------------------------------
 
 LABEL = re.compile(r"\\n  (got|expected|where|hint)  ")
-# Texts that are no `operation: sentence`, to which `message` would have nothing to add.
+# Texts that are not `operation: sentence`, to which `message` would have nothing to add.
 LABELS_BY_HAND = {
     "xbatch/_custom_vmap.py": "the sentence begins with whose rule it is",
     "xjit/cache/functions.py": "it has a label of its own, what changed",

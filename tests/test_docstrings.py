@@ -40,6 +40,18 @@ def test_every_public_function_says_what_it_takes_what_it_returns_and_shows_it(m
     assert {name: parts for name, parts in lacking.items() if parts} == {}
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_the_effect_is_said_of_parameters_by_their_names(module):
+    """`x1 + x2`, not `x + y`: a reader of the help looks for what the signature names."""
+    misnamed = {}
+    for name, function in functions_of(module):
+        names = set(inspect.signature(function).parameters)
+        if {"x1", "x2"} <= names:
+            effect = re.sub(r"`[^`]*`", "", (inspect.getdoc(function) or "").split("\n\n")[0])
+            misnamed[name] = set(re.findall(r"(?<![\w.])[xy](?![\w.(])", effect)) - names
+    assert {name: letters for name, letters in misnamed.items() if letters} == {}
+
+
 # What NumPy's functions take and none here does: of the layout in memory, of its own classes.
 NOT_OF_ARRAYS = {"like", "subok", "casting", "order", "signature", "extobj", "args", "kwargs"}
 # They do what NumPy's do, with other names for their first arguments, or for none that are used.

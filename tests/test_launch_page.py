@@ -68,7 +68,7 @@ os.write(1, f"sum {total}\\n".encode())  # at once: all three write to one termi
 
 
 @pytest.mark.fuzz
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is no dependency")
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not a dependency")
 def test_processes_of_open_mpi_find_each_other():
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", sys.executable]
     ended = run([*command, "-c", MPI])
@@ -204,7 +204,7 @@ def slurm(tmp_path):
 @pytest.mark.skipif(not IN_FULL, reason="it takes most of a minute: `nox -s fuzz` runs it")
 @pytest.mark.skipif(
     os.getuid() != 0 or any(shutil.which(name) is None for name in SLURM),
-    reason="Slurm is no dependency, and its daemons are started as root",
+    reason="Slurm is not a dependency, and its daemons are started as root",
 )
 def test_a_job_of_slurm_starts_again_when_a_process_is_killed(slurm, tmp_path):
     training_that_is_killed_once(tmp_path)

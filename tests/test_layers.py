@@ -260,7 +260,7 @@ def test_a_manifest_that_forgets_a_sibling_is_found(tmp_path):
         "xad declares xjit, which the floors do not give it",
         "xad does not declare numpy, which the floors give it",
         "xad does not declare xnp, which the floors give it",
-        "xstack-xtree is no compatible-release range (>=0.1,<0.2)",
+        "xstack-xtree is not a compatible-release range (>=0.1,<0.2)",
     ]
 
 

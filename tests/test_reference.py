@@ -15,7 +15,7 @@ from tools.layers import FLOOR_BY_PACKAGE
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-import generated_parts  # noqa: E402 - the extensions of the site are no package
+import generated_parts  # noqa: E402 - the extensions of the site are not packages
 import reference_index  # noqa: E402
 import reference_pages  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""What the build of the site leaves in `docs/` is no page that people wrote."""
+"""What the build of the site leaves in `docs/` is not a page that people wrote."""
 
 from tools.site_pages import GENERATED, ROOT, written_files
 

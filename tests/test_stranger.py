@@ -193,7 +193,7 @@ def test_an_operation_on_its_own_elements_has_all_transformations(angles):
 
 
 def test_arithmetic_on_its_elements_is_refused_in_its_words(angles):
-    with pytest.raises(TypeError, match=r"add: angles are no numbers(.|\n)*stranger\.angles"):
+    with pytest.raises(TypeError, match=r"add: angles are not numbers(.|\n)*stranger\.angles"):
         jit(lambda x: x + x)(angles.angles(PARTS))
     with pytest.raises(TypeError, match="opposite: takes angles"):
         angles.opposite(from_numpy(PARTS))

@@ -304,7 +304,7 @@ def main(arguments: list[str]) -> int:
         return 0
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["code_metrics"]
     exceptions = settings.get("exceptions", {})
-    if arguments:  # exceptions of files that were not read are no news
+    if arguments:  # exceptions of files that were not read are not news
         read = {m.path for m in measured}
         exceptions = {k: v for k, v in exceptions.items() if k.partition("::")[0] in read}
     offences = check_complexity(measured, settings["complexity"], exceptions)

@@ -182,7 +182,7 @@ def beside_numpy(name: str, home: str) -> str:
 
     Args:
       name: the function.
-      home: its module: functions of `lax` are no functions of NumPy.
+      home: its module: functions of `lax` are not functions of NumPy.
 
     Example:
       >>> beside_numpy("square", "xnp.numpy.arithmetic")

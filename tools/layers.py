@@ -206,7 +206,7 @@ def check_manifest(root: Path, package: str) -> Iterator[str]:
         yield f"{where} {package} does not declare {name}, which the floors give it"
     for requirement in filter(_is_ours, requirements):
         if not re.search(r">=\d+\.\d+(\.\d+)?,<\d+\.\d+$", requirement):
-            yield f"{where} {requirement} is no compatible-release range (>=0.1,<0.2)"
+            yield f"{where} {requirement} is not a compatible-release range (>=0.1,<0.2)"
 
 
 # Python 3.12 has `_sha2` in place of `_sha256`.

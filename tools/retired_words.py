@@ -19,6 +19,11 @@ from tools.site_pages import written_files
 ROOT = Path(__file__).resolve().parent.parent
 PATTERNS = ("packages/*/src/**/*.py", "packages/*/README.md", "docs/**/*.md", "tools/*.py", "*.md")
 _EXCEPT = ("docs/design/glossary.md", "tools/retired_words.py")
+# "x is no array" for "x is not an array"; "there is no x" and comparatives ("no longer") stay.
+_IS_NO = re.compile(
+    r"(?<!there)(?<!\s)\s+(?:is|are)\s+(?:#\s+)?no\s(?!one\b|worse\b|better\b|less\b|more\b|\w+er\b)\w+",
+    re.IGNORECASE,
+)
 
 
 def count(word: str, texts: Iterable[str]) -> int:
@@ -38,12 +43,22 @@ def check(known: dict[str, int], texts: list[str]) -> list[str]:
     ]
 
 
+def check_phrases(name: str, text: str) -> list[str]:
+    """Return a line for each "is no x" of a text, for which English has "is not an x"."""
+    return [
+        f"{name}:{text.count(chr(10), 0, m.start()) + 1}: {' '.join(m[0].split())!r}: "
+        "write 'is not a', or 'there is no'"
+        for m in _IS_NO.finditer(text)
+    ]
+
+
 def main(arguments: list[str]) -> int:
     """Print the words that became more; with `--update`, write today's numbers."""
     path = ROOT / "pyproject.toml"
     text = path.read_text()
     known = tomllib.loads(text)["tool"]["retired_words"]
-    texts = _texts()
+    files = _texts()
+    texts = list(files.values())
     if arguments == ["--update"]:
         for word in known:
             text = re.sub(
@@ -52,13 +67,14 @@ def main(arguments: list[str]) -> int:
         path.write_text(text)
         return 0
     offences = check(known, texts)
+    offences += [line for name, text in files.items() for line in check_phrases(name, text)]
     print(*offences, f"retired words: {len(offences)} offences", sep="\n")
     return 1 if offences else 0
 
 
-def _texts() -> list[str]:
-    paths = written_files(PATTERNS, ROOT)
-    return [p.read_text() for p in paths if p.relative_to(ROOT).as_posix() not in _EXCEPT]
+def _texts() -> dict[str, str]:
+    names = {p.relative_to(ROOT).as_posix(): p for p in written_files(PATTERNS, ROOT)}
+    return {name: p.read_text() for name, p in names.items() if name not in _EXCEPT}
 
 
 if __name__ == "__main__":

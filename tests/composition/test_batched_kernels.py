@@ -65,7 +65,7 @@ def test_a_batch_is_the_same_by_its_kernel(name: str) -> None:
             try:
                 assert_repeats(lambda f=f, xs=given: f(*xs))
             except (MissingRuleError, NotImplementedError, ValueError, TypeError):
-                continue  # what is no batch of samples
+                continue  # what is not a batch of samples
 
 
 FUNCTIONS = {

@@ -93,7 +93,7 @@ def check(name: str, x: Any, y: Any, compiled: bool) -> None:
         with np.errstate(over="ignore"):
             expected = np.array([exact(order, *p) for p in zip(x, y, strict=True)]).astype(x.dtype)
         # 16 roundings at most, one of them in units of the least number; compiled programs flush
-        # a derivative, which is no length, to zero
+        # a derivative, which is not a length, to zero
         flushed = info.smallest_subnormal
         if compiled and (order or not is_length):
             flushed = (1 if is_length else 4) * info.tiny  # what is less on the way is flushed, too

@@ -142,7 +142,7 @@ def test_a_primitive_of_yours_is_lowered_to_a_call(library):
         batch=undefined("a test"),
     )  # fmt: skip
     params = {"factor": 2.0, "offsets": (1.0,)}
-    with pytest.raises(XlaError):  # an array of doubles is no span of floats
+    with pytest.raises(XlaError):  # an array of doubles is not a span of floats
         compile_and_run(scaled, (as_array(X),), params)
 
 

@@ -11,7 +11,7 @@ X = np.float32([4, -1, 0, 9])
 
 
 def root_or_product(x, t):
-    """Return t sqrt(x) above zero, whose slope at and below zero is no number, else x t."""
+    """Return t sqrt(x) above zero, whose slope at and below zero is not a number, else x t."""
     return lax.cond(x > 0, lambda x, t: t * xnp.sqrt(x), lambda x, t: x * t, x, t)
 
 

@@ -74,7 +74,7 @@ def test_collectives_that_send_elements_send_keys(mapped: Callable[..., Any]) ->
 
 @MAPS
 def test_a_sum_over_devices_refuses_keys(mapped: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match="psum: random keys are no numbers"):
+    with pytest.raises(TypeError, match="psum: random keys are not numbers"):
         mapped(lambda k: psum(k, "i"), axis_name="i")(KEYS)
 
 

@@ -222,7 +222,7 @@ def test_numpy_says_dtypes_of_values_without_elements(transform):
 
 @pytest.mark.parametrize("f", [np.result_type, np.iscomplexobj])
 def test_keys_have_no_dtype_of_numpys(f):
-    with pytest.raises(TypeError, match="keys are no numbers"):
+    with pytest.raises(TypeError, match="keys are not numbers"):
         f(xstack.random.key(0))
 
 

@@ -1,4 +1,4 @@
-"""Operators return NotImplemented for what is no array, so that the other side gets its turn."""
+"""Operators return NotImplemented for what is not an array: the other side gets its turn."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ MISTAKES = {
     "a static name": (ValueError, lambda: jit(positional_only, static_argnames="a")),
     "a donated name": (ValueError, lambda: jit(positional_only, donate_argnames=("b", "args"))),
     "a number for a body": (TypeError, lambda: lax.scan(3, 0, 1)),
-    "children that are no sequence": (ValueError, uncountable),
+    "children that are not a sequence": (ValueError, uncountable),
     "a product of another shape": (ValueError, lambda: scaled(lambda x: x[:1], lambda f, b: b)),
     "a solution of another shape": (ValueError, lambda: scaled(lambda x: x, lambda f, b: b[:1])),
     "a bool for an axis": (TypeError, lambda: pmap(lambda x: x, in_axes=False)(xnp.ones(1))),

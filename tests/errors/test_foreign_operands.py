@@ -1,4 +1,4 @@
-"""The messages about operands that are no arrays, and about dtypes that are none of ours."""
+"""The messages about operands that are not arrays, and about dtypes that are none of ours."""
 
 import datetime
 

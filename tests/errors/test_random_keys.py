@@ -170,7 +170,7 @@ def more_draws_than_elements():
 @refused(
     TypeError,
     """
-    numpy.asarray: random keys are no numbers.
+    numpy.asarray: random keys are not numbers.
       got       key<fry>[]
       hint      key_data(key) gives the words of a key, which are numbers
     """,

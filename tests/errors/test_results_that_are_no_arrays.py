@@ -1,4 +1,4 @@
-"""Every transformation names the leaf of a result that is no array, in the same words."""
+"""Every transformation names the leaf of a result that is not an array, in the same words."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ np.right_shift np.unpackbits np.ravel_multi_index np.unravel_index lax.bitcast_c
 lax.bitwise_and lax.bitwise_not lax.bitwise_or lax.bitwise_xor lax.clz lax.mulhi
 lax.population_count lax.reduce_and lax.reduce_or lax.reduce_xor lax.shift_left
 lax.shift_right_arithmetic lax.shift_right_logical laxlinalg.lu_pivots_to_permutation""",
-    "makes arrays of numbers that are no arrays": """
+    "makes arrays of numbers that are not arrays": """
 np.arange np.bartlett np.blackman np.diag_indices np.diag_indices_from np.empty np.empty_like np.eye
 np.from_dlpack np.frombuffer np.fromfile np.fromfunction np.fromiter np.fromstring np.hamming
 np.hanning np.identity np.indices np.ix_ np.kaiser np.load np.mask_indices np.ones np.ones_like

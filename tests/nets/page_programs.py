@@ -75,7 +75,7 @@ PROGRAMS: dict[str, list[str]] = {
         "x.at[11].get(mode='fill', fill_value=-1)", "x.at[11].set(5.0, mode='drop')",
     ],
     "an int out of bounds": ["jnp.arange(10)[11]"],
-    "lists are no arrays": ["jnp.sum([1, 2, 3])", "jnp.sum(jnp.array([1, 2, 3]))"],
+    "lists are not arrays": ["jnp.sum([1, 2, 3])", "jnp.sum(jnp.array([1, 2, 3]))"],
     "nothing but NaN": ["jnp.nanargmin(jnp.array([jnp.nan])), jnp.nanargmax(jnp.full(2, jnp.nan))"],
     "random keys": [
         "key = random.PRNGKey(0)", "key", "random.normal(key, (1,)), random.normal(key, (1,))",

@@ -110,7 +110,7 @@ def functions() -> dict[str, Callable[..., Any]]:
 
 # --------------------------------------------------------------------------------------- forms
 
-# A form takes the arrays and a list of whole numbers between 0 and 5 that are no arrays.
+# A form takes the arrays and a list of whole numbers between 0 and 5 that are not arrays.
 Form = Callable[[Sequence[Any], Sequence[int]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 FORMS: dict[str, tuple[int, Form]] = {

@@ -171,7 +171,7 @@ def _zeta(s: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return SciPy's function, but NaN for an order that is no whole number from 0 on."""
+    """Return SciPy's function, but NaN for an order that is not a whole number from 0 on."""
     whole = (n >= 0) & (n == np.floor(n)) & (n < np.inf)
     sign = np.where(n == 2 * np.floor(n / 2), -1.0, 1.0)
     order = np.where(whole & (n < 100), n, 1.0)

@@ -1,8 +1,8 @@
-"""Net: what is no integer where one must be is refused by the names of function and argument.
+"""Net: what is not an integer where one must be is refused by the names of function and argument.
 
 The annotations of the public functions say which of their arguments are integers, or sequences of
 integers. Each of them is given a float, a string, an object, a list of a float, a traced value, and
-None where they are no choice. The refusal is a `TypeError`, and its first line has the name of
+None where they are not a choice. The refusal is a `TypeError`, and its first line has the name of
 the function that was called and that of the argument.
 """
 
@@ -37,7 +37,7 @@ class _Captured(BaseException):
 
 
 class Cell(NamedTuple):
-    """An argument of a function, a row that calls it, and a form that is no integer."""
+    """An argument of a function, a row that calls it, and a form that is not an integer."""
 
     path: str
     row: str

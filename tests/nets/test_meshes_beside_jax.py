@@ -16,7 +16,7 @@ from tests.nets.test_coming_from_jax import seen
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/design/meshes_beside_jax.md"
-SHARE = 92  # percent of what is no text and no internals of JAX, from issue 31
+SHARE = 92  # percent of what is neither text nor internals of JAX, from issue 31
 
 
 def shown(program, library):

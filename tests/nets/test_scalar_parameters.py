@@ -38,7 +38,7 @@ VALUES: dict[str, Callable[[], Any]] = {
 _SCALAR = frozenset(
     "int float Axis Axes DimSize ShapeLike Shape Bins StepSize Sequence[int]".split()
 )
-# Parameters of such types that are no numbers of the mathematics, or that other nets have.
+# Parameters of such types that are not numbers of the mathematics, or that other nets have.
 _OTHER_PARAMETERS = frozenset("out where dtype device out_sharding key precision".split())
 _MODULES = ("numpy", "lax", "nn", "scipy", "image", "random", "ops")
 _SECONDS = 20.0

@@ -60,7 +60,7 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     (r"xnp\.(intersect1d|setxor1d)\(.*fill_value=0\) of bool", "oracle",
      "what fills has the dtype of the array"),
     (r"lax\.stop_gradient\(x\) of (bool|u?int\d+), Python", "oracle",
-     "what is no float is handed on"),
+     "what is not a float is handed on"),
     (r"xnp\.(nan)?quantile\(x, q\) of float64", "oracle",
      "in the digits of float64, not in those of the dtype of q"),
     (r"xnp\.polyfit\(.* of (float64|complex128)", "oracle",

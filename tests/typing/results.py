@@ -110,7 +110,7 @@ def loss(x: Array) -> Array:
 
 
 def loss_and_count(x: Array) -> tuple[Array, int]:
-    """Return a scalar and what is no part of it."""
+    """Return a scalar and what is not a part of it."""
     return xn.sum(x), 1
 
 

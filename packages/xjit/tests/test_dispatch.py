@@ -37,7 +37,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "arrays": (as_array(X), as_array(Y)),
     "an array and a NumPy array": (as_array(X), Y),
     "NumPy arrays": (X, Y),
-    "a NumPy array that is no contiguous one": (as_array(X), np.repeat(Y, 2)[::2]),
+    "a NumPy array that is not a contiguous one": (as_array(X), np.repeat(Y, 2)[::2]),
     "a wide NumPy array": (as_array(X), Y.astype(np.float64)),
     "a NumPy array of the other byte order": (as_array(X), Y.astype(">f4")),
     "a NumPy scalar": (as_array(X), np.float32(2.5)),

@@ -263,7 +263,7 @@ def test_a_dtype_that_is_one_object_is_that_object_after_pickling() -> None:
     ],
 )  # fmt: skip
 def test_an_operation_on_numbers_refuses_elements_by_their_name(operation: Any) -> None:
-    with pytest.raises(TypeError, match=r"^[\w.]+: angles are no numbers\.") as caught:
+    with pytest.raises(TypeError, match=r"^[\w.]+: angles are not numbers\.") as caught:
         operation(_elements(ONE))
     assert "got       angle<turns>[" in str(caught.value)
     assert "hint      angle.turns(x) gives numbers" in str(caught.value)

@@ -117,7 +117,7 @@ def test_reduce_keeps_the_order_of_elements_for_operations_that_do_not_commute()
 
 
 def test_reduce_by_a_program_with_a_branch_goes_element_by_element():
-    def larger(a, b):  # sorting is no elementwise operation
+    def larger(a, b):  # sorting is not an elementwise operation
         return lax.reduce_max(
             lax.concatenate([lax.reshape(a, (1,)), lax.reshape(b, (1,))], 0), (0,)
         )

@@ -1,4 +1,4 @@
-"""Functions of `xnp.scipy.special` that are no numbers of numbers, and what they refuse."""
+"""Functions of `xnp.scipy.special` that are not numbers of numbers, and what they refuse."""
 
 import numpy as np
 import pytest

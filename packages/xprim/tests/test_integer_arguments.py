@@ -1,4 +1,4 @@
-"""What a public function's boundary says of an argument that is no integer."""
+"""What a public function's boundary says of an argument that is not an integer."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_jaxprs_show_keys_as_keys() -> None:
     ],
 )  # fmt: skip
 def test_arithmetic_and_numbers_of_keys_are_refused_by_name(operation) -> None:
-    with pytest.raises(TypeError, match=r"^\w+(\.\w+)?: random keys are no numbers"):
+    with pytest.raises(TypeError, match=r"^\w+(\.\w+)?: random keys are not numbers"):
         operation(KEYS)
 
 

@@ -1,4 +1,4 @@
-"""Callables that are no plain functions. (See `table`.)"""
+"""Callables that are not plain functions. (See `table`.)"""
 
 from __future__ import annotations
 

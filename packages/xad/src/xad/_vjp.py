@@ -151,7 +151,7 @@ class _LinearFunction:
     ) -> None:  # fmt: skip
         self._program = program
         self._signature = signature
-        self._form = form  # that of the program, when this is no tape, but of plain equations
+        self._form = form  # that of the program, when this is not a tape, but of plain equations
         self._held = held  # by `_refer_to_primals`, for a tape
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:

@@ -90,7 +90,7 @@ def root(
       `x`, or `(x, SolverInfo)` with `with_info`.
 
     Raises:
-      CheckError: x is no solution; it says how far from one it is.
+      CheckError: x is not a solution; it says how far from one it is.
       TypeError: the unknowns are not real floating, or f(x) is not like x.
       ValueError: unknown solver or option.
 
@@ -140,7 +140,7 @@ def fixed_point(
       `x`, or `(x, SolverInfo)`.
 
     Raises:
-      CheckError: x is no fixed point; it says how far from one it is.
+      CheckError: x is not a fixed point; it says how far from one it is.
       TypeError: the unknowns are not real floating, or g(x) is not like x.
       ValueError: unknown solver or option.
 

@@ -346,7 +346,7 @@ def check_rule(
 
     The function itself is differentiated, as if it had no rule, and the two are compared in
     forward and in reverse mode, in all of their combinations up to an order, and in batches. For
-    a rule that is not meant to be the derivative (a clipped gradient) this is no check.
+    a rule that is not meant to be the derivative (a clipped gradient) this is not a check.
 
     Args:
       f: a `custom_jvp`, `custom_vjp` or `custom_derivative` whose function can be differentiated

@@ -93,7 +93,7 @@ def register_vmappable(
         for those from 0, as int32.
 
     Raises:
-      TypeError: a type is no type, or a function cannot be called.
+      TypeError: a type is not a type, or a function cannot be called.
 
     Example:
       >>> import numpy as np

@@ -150,7 +150,7 @@ def deserialize_and_load(
         default those of the same ids.
 
     Raises:
-      ValueError: the bytes are no such program, or the devices that it needs are not there.
+      ValueError: the bytes are not such a program, or the devices that it needs are not there.
     """
     if not serialized.startswith(_MARK):
         raise ValueError(message(

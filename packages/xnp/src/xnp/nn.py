@@ -330,7 +330,7 @@ def _soft_sign(x: Any) -> Array:
     near = _between(float(dtypes.finfo(x.dtype).max), x)
     size = abs(near)
     rest = 1 / (size + 1)
-    # 1 - rest beyond 1, whose derivative rest^2 is no difference
+    # 1 - rest beyond 1, whose derivative rest^2 is not a difference
     return _where(size > 1, _where(near < 0, rest - 1, 1 - rest), near * rest)
 
 
@@ -803,7 +803,7 @@ def one_hot(
     """Return a vector for each number in `x` that is 1 at that position and 0 elsewhere.
 
     Args:
-      x: integers; those that are no class give zeros.
+      x: integers; those outside of the classes give zeros.
       num_classes: the size of the vectors.
       dtype: of the result; None for the default floating dtype.
       axis: where the new dimension stands in the result; or the name of a mapped axis of

@@ -257,7 +257,7 @@ def pmap(
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
     calls = _PmapCalls(fun, options)
-    front = calls.dispatcher.function(calls.__call__, None)  # names are no positions here
+    front = calls.dispatcher.function(calls.__call__, None)  # names are not positions here
     mapped: Any = transformed(front, fun, "pmap", updated=())
     calls.give_methods(mapped)
     return mapped  # type: ignore[no-any-return]

@@ -299,7 +299,7 @@ def _position(positions: Positions, name: Any, outer: Sequence[Any]) -> int | No
 
 
 def _is_axes(value: Any) -> bool:
-    """Return whether a node says which dimensions have names, and is no dict or list of such."""
+    """Return whether a node says which dimensions have names, and is not a dict or list of such."""
     if isinstance(value, list):
         return not any(isinstance(x, dict | list | tuple) for x in value)
     if not isinstance(value, dict):

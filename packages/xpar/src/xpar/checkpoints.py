@@ -130,7 +130,7 @@ class Step:
         path = self._unfinished / file
         try:
             _files.save_file(stored, str(path))
-        except library().SafetensorError as error:  # which is no OSError, as a full disk is
+        except library().SafetensorError as error:  # which is not an OSError, as a full disk is
             raise OSError(f"save: {path} cannot be written: {error}") from None
         _force_to_disk(path)
         _write_text(self._unfinished / f"process_{process:05d}.json", json.dumps(entries))

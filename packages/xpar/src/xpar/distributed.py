@@ -255,7 +255,7 @@ def split_address(address: str) -> tuple[str, int]:
     """Return host and port of `host:port`, where the host may be an IPv6 address in brackets.
 
     Raises:
-      ValueError: it is no such text.
+      ValueError: it is not such a text.
     """
     host, colon, port = address.rpartition(":")
     require(

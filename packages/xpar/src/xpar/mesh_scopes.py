@@ -364,7 +364,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
       mesh: the mesh.
 
     Raises:
-      TypeError: it is no `AbstractMesh`.
+      TypeError: it is not an `AbstractMesh`.
 
     Example:
       >>> from xpar import P

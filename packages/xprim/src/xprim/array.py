@@ -254,7 +254,7 @@ def check_numbers(aval: ShapedArray, operation: str) -> None:
     dtype: Any = aval.dtype
     if dtypes.is_extended(dtype):
         raise TypeError(message(
-            operation, f"{dtype.elements} are no numbers.", got=aval.str_long(), hint=dtype.hint
+            operation, f"{dtype.elements} are not numbers.", got=aval.str_long(), hint=dtype.hint
         ))  # fmt: skip
 
 

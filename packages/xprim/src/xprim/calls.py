@@ -123,7 +123,7 @@ class Programs(DerivedRules):
         that is not there, 0), or None for the rest. What no program takes the primitive reads
         itself.
       carry: the group that rounds of a loop pass on.
-      test: the param whose program tells whether there is another round; its result is no result
+      test: the param whose program tells whether there is another round; its result is not a result
         of the primitive.
       narrows: whether results can be left out; not where rules of the user's stand for all of them.
       runs: `"inline"` for a plain call, whose equations may stand in its place; `"in_parts"` where

@@ -102,7 +102,7 @@ def parse_flags_with_absl() -> None:
 
     Raises:
       AttributeError: unknown option.
-      ValueError: the text is no value of the option.
+      ValueError: the text is not a value of the option.
     """
     before = itertools.takewhile(lambda argument: argument != "--", sys.argv[1:])
     for argument in before:

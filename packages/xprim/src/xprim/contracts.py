@@ -120,7 +120,7 @@ class Builder(Protocol):
         """Return the name of a constant of rank 0."""
 
     def known_scalar(self, name: str) -> Any:
-        """Return the value of a constant of rank 0 by its name, and None for what is no such."""
+        """Return the value of a constant of rank 0 by its name, None where it is not one."""
 
     def full_like(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant of the type of `aval` filled with a scalar."""

@@ -471,7 +471,7 @@ class ShapeError(XStackTypeError, ValueError):
 
 
 class IndexTypeError(XStackTypeError, IndexError):
-    """Something indexes an array that is no index: a float, a string, an array of floats.
+    """Something indexes an array that is not an index: a float, a string, an array of floats.
 
     Caught as an `IndexError`, as of NumPy, and as a `TypeError`, mostly that of JAX. Wrong::
 
@@ -783,7 +783,7 @@ class LazyNames(Sequence[str]):
 # ---------------------------------------------------------------------------- unknown attributes
 # What arrays answer to the attributes of other libraries' arrays: the words that do it here.
 #
-# `x.backward()`, `x.unsqueeze(0)`, `x.fill(0)` are no attributes of arrays: `hasattr` says so,
+# `x.backward()`, `x.unsqueeze(0)`, `x.fill(0)` are not attributes of arrays: `hasattr` says so,
 # and `dir` does not list them. The error names the way here, from the table below.
 #
 # Concrete arrays have a descriptor for each of these names, which raises the error. A

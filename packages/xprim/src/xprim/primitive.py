@@ -88,8 +88,9 @@ def rule_places(rule: Any, row: str, name: str) -> list[str]:
       name: of the primitive, which rules close over, too.
 
     Returns:
-      Texts `file:line name`. A formula that is no Python function, such as a ufunc or the name of
-      an operation, stands in the row; so does one that a maker made of the row's other arguments.
+      Texts `file:line name`. A formula that is not a Python function, such as a ufunc or the name
+      of an operation, stands in the row; so does one that a maker made of the row's other
+      arguments.
     """
     rule = inspect.unwrap(rule)
     if not isinstance(rule, types.FunctionType):

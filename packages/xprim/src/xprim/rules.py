@@ -87,7 +87,7 @@ def declare_kind(
       doc: one line that says what the rule tells.
       required: whether a primitive must give one (only the core kinds are).
       parts: for a kind whose rules are `RuleParts`, the signature and meaning of each part. A rule
-        that is no `RuleParts` is the first part.
+        that is not a `RuleParts` is the first part.
 
     Raises:
       DuplicateRuleError: when the kind is declared already, with another signature.

@@ -284,7 +284,7 @@ def fault_in(x: np.ndarray[Any, Any]) -> str:
 def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
     """Raise where a result of an operation holds what the options forbid.
 
-    An infinity is no fault of an operation that was given one: constants such as the one that a
+    An infinity is not a fault of an operation that was given one: constants such as the one that a
     maximum begins with go through conversions and comparisons. Neither is an array of nothing but
     NaN that the library makes of a constant, to choose it where a function is not defined: what
     counts is whether it is chosen.

@@ -92,7 +92,7 @@ class SymbolicScope:
         """Return the dimension that an expression stands for.
 
         Raises:
-          ValueError: it is no expression in `+ - * ^ floordiv mod max min`.
+          ValueError: it is not an expression in `+ - * ^ floordiv mod max min`.
         """
         try:
             return computed(text, self._variable)

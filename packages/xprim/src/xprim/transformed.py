@@ -305,7 +305,8 @@ def find(name: str) -> Callable[..., Any] | None:
 # Leaves of trees as arrays: what goes into a flat function, and what comes out of one.
 #
 # A transformation flattens the user's arguments, calls the function, and flattens its result. What
-# is no array then is named by its key path: `grad: the result at ['loss']: a str is not an array.`
+# is not an array then is named by its key path:
+# `grad: the result at ['loss']: a str is not an array.`
 
 T = TypeVar("T")
 

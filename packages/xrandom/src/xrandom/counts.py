@@ -38,7 +38,7 @@ _SMALL = 10.0
 _GREAT = 1e5
 
 # Means above this count as this one: no integer dtype has such counts, and infinity less itself is
-# no number.
+# not a number.
 _MOST = 1e30
 
 

@@ -178,8 +178,8 @@ def _between_halves(u: Any, low: Any, high: Any) -> Any:
 def raw_positive(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Draw uniformly from (0, 1): multiples of epsilon, and half of it for 0.
 
-    A logarithm, or an inverse, of 0 or of the least number above it is no sample: in bfloat16 one
-    of 128 numbers is 0.
+    A logarithm, or an inverse, of 0 or of the least number above it is not a sample: in bfloat16
+    one of 128 numbers is 0.
     """
     return lax.max(raw_uniform(words, shape, dtype), float(dtypes.finfo(dtype).eps) / 2)
 

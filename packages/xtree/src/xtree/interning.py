@@ -258,7 +258,7 @@ class _Identity:
     """Marks a key that stands for an identity."""
 
 
-class _Entry(weakref.ref, Generic[T]):  # type: ignore[type-arg]  # ref[T] is no base at run time
+class _Entry(weakref.ref, Generic[T]):  # type: ignore[type-arg]  # ref[T] is not a base at run time
     """A weak reference that knows its key."""
 
     __slots__ = ("key",)

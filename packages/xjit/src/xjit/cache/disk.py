@@ -44,12 +44,12 @@ _zlib = late_import("zlib", "programs that are loaded need no text")
 _MARK = b"xstack program 1\n"
 _HEADER = struct.Struct(f"<{len(_MARK)}s32s64sI")  # mark, digest of what follows, key, facts
 _DIGEST_FROM = len(_MARK) + 32
-_MOST_BYTES = 1 << 31  # a larger file is no entry: nothing of that size is read into memory
+_MOST_BYTES = 1 << 31  # a larger file is not an entry: nothing of that size is read into memory
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class BadEntryError(Exception):
-    """A file that is no whole entry of this user's."""
+    """A file that is not a whole entry of this user's."""
 
 
 class Entry(Record):
@@ -140,7 +140,7 @@ def read_private(path: Path) -> bytes | None:
     """Return the bytes of a file, None where there is none.
 
     Raises:
-      BadEntryError: it is of another user, can be written by others, or is no plain file.
+      BadEntryError: it is of another user, can be written by others, or is not a plain file.
       OSError: it cannot be read.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

@@ -118,7 +118,7 @@ def _is_multiple(x: Any) -> bool:
 
 
 def _names_of(kernel: Any, count: int, constants: Mapping[str, Any]) -> list[str]:
-    """Return the names of the parameters that are no constants."""
+    """Return the names of the parameters that are not constants."""
     names = [name for name in kernel.arg_names if name not in constants]
     unknown = [name for name in constants if name not in kernel.arg_names]
     if len(names) != count or unknown:

@@ -212,7 +212,7 @@ def _plain(
 
 
 def moves_elements(primitive: xprim.Primitive) -> bool:
-    """Return whether a NaN of its results is no new one.
+    """Return whether a NaN among its results came in with its operands.
 
     What can be done to elements of extended dtypes looks at no number.
     """

@@ -212,7 +212,7 @@ class _Search(_checkify.EnabledChecks):
       depth: how many are around.
       counts: whether each run of a program is a step of the innermost.
       is_backward: whether the program is part of a backward pass.
-      test: the program that tells whether a loop ends, which is no step.
+      test: the program that tells whether a loop ends, which is not a step.
       is_detailed: whether a failure stores the index and the ranges of operands.
     """
 

@@ -269,7 +269,7 @@ class Arguments:
         """Return the leaves as Arrays; host values are let in.
 
         Raises:
-          TypeError: naming the first leaf that is no array.
+          TypeError: naming the first leaf that is not an array.
         """
         found = []
         for i, leaf in enumerate(self.leaves):

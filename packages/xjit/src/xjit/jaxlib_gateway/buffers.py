@@ -356,7 +356,7 @@ class StackedShards(ManyDevices):
 @functools.lru_cache(maxsize=4096)
 def stacked(devices: tuple[Any, ...], axis: int) -> Any:
     """Return the sharding object of an array whose pieces along `axis` are on these devices."""
-    several_devices[0] = True  # also for one device: such a buffer is no whole array
+    several_devices[0] = True  # also for one device: such a buffer is not a whole array
     return StackedShards(devices, axis)
 
 

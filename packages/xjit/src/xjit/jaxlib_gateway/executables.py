@@ -68,7 +68,7 @@ def hlo_computation(text: str) -> Any:
         jaxlib's `XlaComputation`, which has `as_hlo_text` and `as_serialized_hlo_module_proto`.
 
     Raises:
-        XlaError: it is no StableHLO.
+        XlaError: it is not StableHLO.
     """
     try:
         return _jax.mlir.mlir_module_to_xla_computation(text, False, False)
@@ -95,7 +95,7 @@ def stablehlo_module(text: str) -> Any:
     """Return the MLIR module of a StableHLO text, with a context of its own.
 
     Raises:
-        XlaError: it is no StableHLO.
+        XlaError: it is not StableHLO.
     """
     return _mlir_modules.parse_module(text)
 
@@ -104,7 +104,7 @@ def portable(text: str) -> bytes:
     """Return the program of a StableHLO text in the portable form.
 
     Raises:
-        XlaError: it is no StableHLO.
+        XlaError: it is not StableHLO.
     """
     try:
         version = _mlir_modules.twelve_weeks_old()

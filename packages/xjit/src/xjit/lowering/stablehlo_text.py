@@ -561,7 +561,7 @@ class Builder:
         return self.constant(value, shaped_array((), dtype))
 
     def known_scalar(self, name: str) -> Any:
-        """Return the value of a constant of rank 0 by its name, and None for what is no such."""
+        """Return the value of a constant of rank 0 by its name, None where it is not one."""
         return self._scalars.get(name)
 
     def full_like(self, value: Any, aval: ShapedArray) -> str:

@@ -55,7 +55,7 @@ class CompoundFactor(tuple[str, ...]):
     """The factors of one dimension, the slowest first: `CompoundFactor("i", "j")`.
 
     Raises:
-      ValueError: there are fewer than two names, or one is no name.
+      ValueError: there are fewer than two names, or one is not a name.
     """
 
     __slots__ = ()
@@ -80,7 +80,7 @@ class ArrayMapping(tuple[Any, ...]):
     dimensions.
 
     Raises:
-      ValueError: something is no name, or `BATCHING` stands elsewhere.
+      ValueError: something is not a name, or `BATCHING` stands elsewhere.
     """
 
     __slots__ = ()

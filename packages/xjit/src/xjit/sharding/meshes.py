@@ -165,7 +165,7 @@ def block_of(devices: np.ndarray[Any, Any], own: Sequence[Any]) -> np.ndarray[An
     """Return the part of an array of devices that holds some of them and no other.
 
     Raises:
-      ValueError: they are no block of it.
+      ValueError: they are not a block of it.
     """
     is_own = np.reshape([d in own for d in devices.flat], devices.shape).astype(bool)
     if is_own.all() or not devices.ndim:

@@ -556,7 +556,7 @@ def write_extreme_of_two(
     known = [b.known_scalar(v) for v in operands]
     for number, other, bound in ((known[1], x, y), (known[0], y, x)):
         if number is not None and not np.isnan(number):
-            # a zero that is less than the other one in sign is no bound for it
+            # a zero that is less than the other one in sign is not a bound for it
             is_weak = bool(number == 0 and np.signbit(number) == (name == "max"))
             mask = _compare(b, _DIRECTIONS[name][is_weak], other, bound, out)
             return [_choose(b, mask, bound, other, out)]

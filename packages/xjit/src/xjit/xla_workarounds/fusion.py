@@ -213,7 +213,7 @@ def _places_of_reads(jaxpr: Jaxpr, fused: list[bool]) -> dict[Any, int]:
 
     A place is the first operation that moves elements on the way to a kernel, or none. Of those
     with the same places one after the other, the last one counts. A concatenation reads one
-    operand for each element, so slices in it are no places of their own.
+    operand for each element, so slices in it are not places of their own.
     """
     at: dict[Any, frozenset[int]] = {v: _NOT_MOVED for v in jaxpr.outvars if type(v) is not Literal}
     most: dict[Any, int] = {}

@@ -1414,7 +1414,7 @@ def fori_loop(
       The last carry; `init_val` when `upper <= lower`.
 
     Raises:
-      TypeError: the bounds are no integer scalars, or `body_fun` does not return a carry.
+      TypeError: the bounds are not integer scalars, or `body_fun` does not return a carry.
 
     Differentiable in: `init_val` and traced values that `body_fun` uses. With bounds that are known
     (not traced), or with `max_steps`, in both modes, otherwise in forward mode.

@@ -346,7 +346,7 @@ def interp(
       Array([ 5., 40.], dtype=float32)
     """
     x, xp = _real_places(*inexact("interp", x, xp))
-    fp, _ = inexact("interp", *inexact("interp", fp), x)  # integers are no user's mixture
+    fp, _ = inexact("interp", *inexact("interp", fp), x)  # integers become floats without a warning
     require(
         xp.aval.ndim == 1 and xp.aval.shape == fp.aval.shape, "interp",
         "xp and fp must be vectors of one size, got {} and {}.", xp, fp,

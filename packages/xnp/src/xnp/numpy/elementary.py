@@ -66,7 +66,7 @@ def _numbers_of_bits(name: str, x: Any, y: Any) -> Any:
 
 @binary_function()
 def bitwise_and(x1: Any, x2: Any) -> Any:
-    """Return the bits that x and y both have.
+    """Return the bits that x1 and x2 both have.
 
     Args:
         x1: an array of integers or booleans, or a number.
@@ -92,7 +92,7 @@ def bitwise_and(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def bitwise_or(x1: Any, x2: Any) -> Any:
-    """Return the bits that x or y has.
+    """Return the bits that x1 or x2 has.
 
     Args:
         x1: an array of integers or booleans, or a number.
@@ -118,7 +118,7 @@ def bitwise_or(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def bitwise_xor(x1: Any, x2: Any) -> Any:
-    """Return the bits that one of x and y has.
+    """Return the bits that one of x1 and x2 has.
 
     Args:
         x1: an array of integers or booleans, or a number.
@@ -170,7 +170,7 @@ bitwise_not = bitwise_invert = invert
 
 @binary_function()
 def left_shift(x1: Any, x2: Any) -> Any:
-    """Return x 2^y, without the bits above.
+    """Return x1 2^x2, without the bits above.
 
     Args:
         x1: an array of integers or booleans, or a number.
@@ -196,7 +196,7 @@ def left_shift(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def right_shift(x1: Any, x2: Any) -> Any:
-    """Return x / 2^y rounded down; the sign stays.
+    """Return x1 / 2^x2 rounded down; the sign stays.
 
     Args:
         x1: an array of integers or booleans, or a number.
@@ -1126,7 +1126,7 @@ def sign_is_negative(x: Any) -> Any:
 
 @binary_function()
 def arctan2(x1: Any, x2: Any) -> Any:
-    """Return the angle of the point (y, x) in the order y, x, from -pi to pi.
+    """Return the angle of the point with ordinate x1 and abscissa x2, from -pi to pi.
 
     Args:
         x1: a real array or a number.
@@ -1157,7 +1157,7 @@ atan2 = arctan2
 
 @binary_function()
 def hypot(x1: Any, x2: Any) -> Any:
-    """Return sqrt(x^2 + y^2) without overflow.
+    """Return sqrt(x1^2 + x2^2) without overflow.
 
     Args:
         x1: a real array or a number.
@@ -1190,7 +1190,7 @@ def hypot(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def logaddexp(x1: Any, x2: Any) -> Any:
-    """Return log(e^x + e^y).
+    """Return log(e^x1 + e^x2).
 
     Args:
         x1: a real array or a number.
@@ -1218,7 +1218,7 @@ def logaddexp(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def logaddexp2(x1: Any, x2: Any) -> Any:
-    """Return log2(2^x + 2^y).
+    """Return log2(2^x1 + 2^x2).
 
     Args:
         x1: a real array or a number.
@@ -1246,7 +1246,7 @@ def logaddexp2(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def heaviside(x1: Any, x2: Any) -> Any:
-    """Return 0 for x < 0, y for x = 0, 1 for x > 0.
+    """Return 0 for x1 < 0, x2 for x1 = 0, 1 for x1 > 0.
 
     Args:
         x1: a real array or a number.
@@ -1279,7 +1279,7 @@ def heaviside(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def copysign(x1: Any, x2: Any) -> Any:
-    """Return |x| with the sign of y.
+    """Return |x1| with the sign of x2.
 
     Args:
         x1: a real array or a number.
@@ -1311,7 +1311,7 @@ def copysign(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def nextafter(x1: Any, x2: Any) -> Any:
-    """Return the float next to x in the direction of y.
+    """Return the float next to x1 in the direction of x2.
 
     Booleans and small integers are spaced as the default float, where NumPy takes float16.
 
@@ -1633,7 +1633,7 @@ def _of_numbers(x: Any, operation: str) -> Any:
 
 @unary_function
 def real(val: Any) -> Any:
-    """Return the real part; x itself where it is real.
+    """Return the real part; `val` itself where it is real.
 
     Args:
         val: an array of any shape, or a number.
@@ -1653,7 +1653,7 @@ def real(val: Any) -> Any:
 
 @unary_function
 def imag(val: Any) -> Any:
-    """Return the imaginary part; zeros where x is real.
+    """Return the imaginary part; zeros where `val` is real.
 
     Args:
         val: an array of any shape, or a number.

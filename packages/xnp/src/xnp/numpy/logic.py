@@ -73,7 +73,7 @@ def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
 
 @binary_function(np.equal)
 def equal(x1: Any, x2: Any) -> Any:
-    """Return whether x == y.
+    """Return whether x1 == x2.
 
     Args:
         x1: an array or a number.
@@ -99,7 +99,7 @@ def equal(x1: Any, x2: Any) -> Any:
 
 @binary_function(np.not_equal)
 def not_equal(x1: Any, x2: Any) -> Any:
-    """Return whether x != y.
+    """Return whether x1 != x2.
 
     Args:
         x1: an array or a number.
@@ -125,7 +125,7 @@ def not_equal(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def less(x1: Any, x2: Any) -> Any:
-    """Return whether x < y.
+    """Return whether x1 < x2.
 
     Args:
         x1: an array or a number.
@@ -151,7 +151,7 @@ def less(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def less_equal(x1: Any, x2: Any) -> Any:
-    """Return whether x <= y.
+    """Return whether x1 <= x2.
 
     Args:
         x1: an array or a number.
@@ -177,7 +177,7 @@ def less_equal(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def greater(x1: Any, x2: Any) -> Any:
-    """Return whether x > y.
+    """Return whether x1 > x2.
 
     Args:
         x1: an array or a number.
@@ -203,7 +203,7 @@ def greater(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def greater_equal(x1: Any, x2: Any) -> Any:
-    """Return whether x >= y.
+    """Return whether x1 >= x2.
 
     Args:
         x1: an array or a number.
@@ -247,7 +247,7 @@ def _combine_truth(x: Any, y: Any, name: str, primitive: str) -> Any:
 
 @binary_function()
 def logical_and(x1: Any, x2: Any) -> Any:
-    """Return whether both x and y are not zero.
+    """Return whether both x1 and x2 are not zero.
 
     Args:
         x1: an array or a number; what is not 0 counts as True.
@@ -273,7 +273,7 @@ def logical_and(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def logical_or(x1: Any, x2: Any) -> Any:
-    """Return whether x or y is not zero.
+    """Return whether x1 or x2 is not zero.
 
     Args:
         x1: an array or a number; what is not 0 counts as True.
@@ -299,7 +299,7 @@ def logical_or(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def logical_xor(x1: Any, x2: Any) -> Any:
-    """Return whether one of x and y is not zero.
+    """Return whether exactly one of x1 and x2 is not zero.
 
     Args:
         x1: an array or a number; what is not 0 counts as True.

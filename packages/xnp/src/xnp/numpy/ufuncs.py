@@ -99,7 +99,7 @@ def broadcast_promoted(name: str, x: Any, y: Any) -> Sequence[Any]:
 
 @binary_function(np.add)
 def add(x1: Any, x2: Any) -> Any:
-    """Return x + y; of booleans, x or y.
+    """Return x1 + x2; of booleans, x1 or x2.
 
     Args:
         x1: an array or a number.
@@ -126,7 +126,7 @@ def add(x1: Any, x2: Any) -> Any:
 
 @binary_function(np.subtract)
 def subtract(x1: Any, x2: Any) -> Any:
-    """Return x - y, not of booleans.
+    """Return x1 - x2, not of booleans.
 
     Args:
         x1: an array or a number.
@@ -153,7 +153,7 @@ def subtract(x1: Any, x2: Any) -> Any:
 
 @binary_function(np.multiply)
 def multiply(x1: Any, x2: Any) -> Any:
-    """Return x y; of booleans, x and y.
+    """Return x1 x2; of booleans, x1 and x2.
 
     Args:
         x1: an array or a number.
@@ -373,7 +373,7 @@ def _float_quotient(x: Any, y: Any) -> Any:
 
 @binary_function()
 def divide(x1: Any, x2: Any) -> Any:
-    """Return x / y, a floating or complex number.
+    """Return x1 / x2 in a floating or complex dtype.
 
     Args:
         x1: an array or a number.
@@ -404,7 +404,7 @@ true_divide = divide
 
 @binary_function()
 def floor_divide(x1: Any, x2: Any) -> Any:
-    """Return the largest integer not above x / y, in the dtype.
+    """Return the largest integer not above x1 / x2, in their dtype.
 
     An integer divided by 0 gives -1 or -2, which mean nothing, where NumPy warns and gives 0.
 
@@ -442,7 +442,7 @@ def floor_divide(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def remainder(x1: Any, x2: Any) -> Any:
-    """Return x - y floor(x / y), which has the sign of y.
+    """Return x1 - x2 floor(x1 / x2), which has the sign of x2.
 
     Args:
         x1: an array or a number.
@@ -479,7 +479,7 @@ mod = remainder
 
 @binary_function()
 def fmod(x1: Any, x2: Any) -> Any:
-    """Return x - y trunc(x / y), which has the sign of x.
+    """Return x1 - x2 trunc(x1 / x2), which has the sign of x1.
 
     Args:
         x1: an array or a number.
@@ -710,7 +710,7 @@ def _like_shapes(*arrays: Any) -> Any:
 
 @binary_function()
 def maximum(x1: Any, x2: Any) -> Any:
-    """Return the greater of x and y; NaN where one is.
+    """Return the greater of x1 and x2; NaN where either is NaN.
 
     Args:
         x1: an array or a number.
@@ -737,7 +737,7 @@ def maximum(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def minimum(x1: Any, x2: Any) -> Any:
-    """Return the lesser of x and y; NaN where one is.
+    """Return the lesser of x1 and x2; NaN where either is NaN.
 
     Args:
         x1: an array or a number.
@@ -764,7 +764,7 @@ def minimum(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def fmax(x1: Any, x2: Any) -> Any:
-    """Return the greater of x and y, which is no NaN.
+    """Return the greater of x1 and x2; of a number and NaN, the number.
 
     Args:
         x1: an array or a number.
@@ -791,7 +791,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 @binary_function()
 def fmin(x1: Any, x2: Any) -> Any:
-    """Return the lesser of x and y, which is no NaN.
+    """Return the lesser of x1 and x2; of a number and NaN, the number.
 
     Args:
         x1: an array or a number.

@@ -706,7 +706,7 @@ def _right_arithmetic(x: Any, count: Any, over: Any, width: int) -> Any:
 
 def _right_logical(x: Any, count: Any, over: Any, width: int) -> Any:
     bits = _as_unsigned(x)
-    if width < 8:  # widened with its sign, which is no bit of it
+    if width < 8:  # widened with its sign, which is not a bit of it
         bits = bits & np.uint8((1 << width) - 1)
     return _zero_where(over, np.right_shift(bits, count))
 
@@ -1114,7 +1114,7 @@ logistic_p = unary(
     "logistic", INEXACT, numpy=_logistic_numpy, tunable=True, jvp=_logistic_jvp,
     stablehlo=_or_complex("logistic", _in_single(tunable_stablehlo("stablehlo.logistic"))),
 )  # fmt: skip
-# A primitive, whose derivative is no sum of terms e^-x y^2 that cancel, and underflow in reverse
+# A primitive, whose derivative is not a sum of terms e^-x y^2 that cancel, and underflow in reverse
 logistic_rest_p = unary(
     "logistic_rest", FLOATING, numpy=lambda x: _logistic_numpy(-x),
     stablehlo=_in_single(_logistic_rest_stablehlo),

@@ -144,7 +144,7 @@ def normal_precision(precision: Any, operation: str = "dot_general") -> Any:
     """Return None, a pair of `Precision`, or an algorithm; None takes the configured default.
 
     Raises:
-      ValueError: for a name that is no precision.
+      ValueError: for a name that is not a precision.
       TypeError: for anything else that is none.
 
     Example:

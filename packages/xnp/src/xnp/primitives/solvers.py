@@ -152,8 +152,8 @@ def gpu_call(
       config: the routine's options, as text of MLIR attributes.
       aliases: the numbers of operands whose memory results may take, and of these results.
       column_major: whether matrices are wanted in this order.
-      cells: how many dimensions of the operand with the most are no batch; None where the routine
-        takes no batches.
+      cells: how many dimensions of the operand with the most are not batch dimensions; None
+        where the routine takes no batches.
     """
     ndim = max([aval.ndim for aval in avals_in])
     attributes = _call_attributes(

@@ -162,7 +162,7 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def in_dtype(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Convert to a dtype; a weak type is no reason to convert, as in a tangent."""
+    """Convert to a dtype; a weak type is not a reason to convert, as in a tangent."""
     return x if x.aval.dtype == dtype else convert(x, dtype)
 
 

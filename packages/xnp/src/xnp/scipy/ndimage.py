@@ -101,7 +101,7 @@ def map_coordinates(
     Returns:
       An array of the shape of the coordinates and the dtype of `input`; whole numbers are rounded.
 
-    Differentiable in: input; coordinates, where they are no whole numbers and `order` is 1.
+    Differentiable in: input; coordinates, where they are not whole numbers and `order` is 1.
     """
     x = array_of(input, "map_coordinates")
     places = [inexact("map_coordinates", c)[0] for c in coordinates]

@@ -27,7 +27,7 @@ class Dataset:
       train_x, test_x: float32 of shape (examples, features).
       train_y, test_y: int32 class numbers of shape (examples,).
       classes: the labels as the data names them.
-      image_shape: rows and columns of an example, or None when it is no image.
+      image_shape: rows and columns of an example, or None when it is not an image.
     """
 
     train_x: Host

@@ -394,7 +394,7 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
     """Return the state that `unpack_optimizer_state` has given the parts of.
 
     Raises:
-      TypeError: a leaf that is no `JoinPoint`.
+      TypeError: a leaf that is not a `JoinPoint`.
     """
     points, tree = xtree.flatten(marked_pytree)
     strangers = [point for point in points if not isinstance(point, JoinPoint)]

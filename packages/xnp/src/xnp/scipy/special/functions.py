@@ -197,7 +197,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
     Args:
       n: numbers, whole or not.
-      exact: must be False: whole numbers of any size are no elements of arrays.
+      exact: must be False: whole numbers of any size are not elements of arrays.
     """
     if exact:
         raise ValueError(message(
