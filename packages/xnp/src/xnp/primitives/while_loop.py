@@ -13,6 +13,7 @@ import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
 from xnp.primitives.control_flow import derive, grow_mask, only_checks, split_at, traced, work_of
+from xnp.primitives.lowering_text import choose
 from xnp.primitives.table import broadcast_to, select
 from xprim import (
     ClosedJaxpr,
@@ -293,6 +294,43 @@ def _by_kernels(
     return steps, [x.to_host() for x in carry]
 
 
+# The carry of a CPU's loop is in memory, and each step waits for what the one before has stored,
+# some 3 ns for a value and twice that for one that is copied first. So a turn of a loop of few
+# operations on scalars holds several, the condition after each of which selects the state in
+# which the loop ends: what comes after it is computed in vain, and so it must be cheap. Steps have
+# no side effects, and no operation among these fails.
+#
+# Source: docs/benchmarks/notes.md, "Steps of while loops".
+_CHEAP = frozenset({
+    "abs", "add", "and", "ceil", "clamp", "convert_element_type", "eq", "floor", "ge", "gt",
+    "integer_pow", "is_finite", "le", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "round",
+    "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "square",
+    "sub", "xor",
+})  # fmt: skip
+_CHEAP_BY_A_NUMBER = frozenset({"div", "rem"})  # which the compiler writes as products
+_READS = frozenset({"dynamic_slice", "reshape", "slice", "squeeze"})  # of elements of constants
+_MOST_EQUATIONS, _STEPS_OF_A_TURN = 16, 5
+
+
+def _steps_of_a_turn(cond: ClosedJaxpr, body: ClosedJaxpr) -> int:
+    """Return how many steps a turn of the compiled loop holds; 1 for all but cheap scalar loops."""
+    eqns = [*cond.jaxpr.eqns, *body.jaxpr.eqns]
+    is_cheap = (
+        sum([eqn.primitive.name not in _READS for eqn in eqns]) <= _MOST_EQUATIONS
+        and not body.effects and not cond.effects
+        and all(not a.shape and not dtypes.is_extended(a.dtype) for a in body.out_avals)
+        and all(map(_is_cheap, eqns))
+    )  # fmt: skip
+    return _STEPS_OF_A_TURN if is_cheap else 1
+
+
+def _is_cheap(eqn: xprim.Equation) -> bool:
+    name = eqn.primitive.name
+    by_a_number = name in _CHEAP_BY_A_NUMBER and type(eqn.inputs[1]) is xprim.Literal
+    is_known = by_a_number or name in _CHEAP or name in _READS
+    return is_known and all(v.aval.size == 1 for v in eqn.outputs)
+
+
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
                body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
                schedule: Schedule | None = None) -> Any:  # fmt: skip
@@ -303,10 +341,20 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
         condition = b.region(
             carry_avals, lambda inner, xs: inner.inline(cond_jaxpr, [*cond_consts, *xs]), [boolean]
         )
-        body = contracts.loop_region(
-            b, carry_avals, lambda inner, xs: inner.inline(body_jaxpr, [*body_consts, *xs]),
-            carry_avals,
-        )  # fmt: skip
+        steps = _steps_of_a_turn(cond_jaxpr, body_jaxpr) if b.platform == "cpu" else 1
+
+        def turn(inner: Builder, xs: Sequence[str]) -> Sequence[str]:
+            states = [xs]
+            for _ in range(steps):
+                states.append(inner.inline(body_jaxpr, [*body_consts, *states[-1]]))
+            *states, result = states[1:]
+            for values in reversed(states):
+                (goes_on,) = inner.inline(cond_jaxpr, [*cond_consts, *values])
+                pairs = zip(result, values, carry_avals, strict=True)
+                result = [choose(inner, goes_on, x, y, aval) for x, y, aval in pairs]
+            return result
+
+        body = contracts.loop_region(b, carry_avals, turn, carry_avals)
         regions = b.regions(condition, body)
         return b.op("stablehlo.while", carry, carry_avals, carry_avals, regions=regions)
 
