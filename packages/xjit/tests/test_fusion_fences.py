@@ -194,3 +194,21 @@ def test_the_bound_on_the_work_of_kernels_leaves_out_no_fence(monkeypatch):
     monkeypatch.setattr(fusion, "_code_of_kernels", lambda *given: (code(*given)[0], 1000))
     assert found == [fusion.equations_to_fence(program) for program in programs]
     assert 5 < sum(map(bool, found)) < 40
+
+
+def test_blocks_of_repeated_elements_are_computed_in_their_own_shape():
+    x, y = (np.arange(1000, dtype=np.float32).reshape(s) for s in ((25, 40), (40, 25)))
+    assert _fences(xnp.kron, x, y) == 1
+    assert _fences(xnp.kron, x[:3], y[:3]) == 0  # few elements
+    assert _fences(lambda x: xnp.outer(x, x), x) == 0  # nothing is merged
+    assert _fences(lambda x: xnp.outer(x, x).ravel(), x) == 1
+    assert _fences(lambda x: (xnp.ones((40, 25, 40)) * x).reshape(40, 1000), x) == 1
+    assert _fences(lambda x: xnp.outer(x, x).ravel().sum(), x) == 0
+    assert _fences(lambda x: 2 * xnp.outer(x, x).ravel(), x) == 1
+    full = np.ones((40, 25, 40), np.float32)  # is read in order
+    assert _fences(lambda x, z: (z * x).reshape(40, 1000), x, full) == 1
+    assert _fences(lambda x, z: 2 * (z * x).reshape(40, 1000), x, full) == 0
+    assert _fences(lambda x, z: (z * x).reshape(40, 1000) @ xnp.ones((1000, 3)), x, full) == 1
+    np.testing.assert_array_equal(jit(xnp.kron)(x, y), np.kron(x, y))  # one product an element
+    differences = jit(lambda x: (x[:, :, None] - x[:, None]).reshape(25, 1600))(x)
+    np.testing.assert_array_equal(differences, (x[:, :, None] - x[:, None]).reshape(25, 1600))

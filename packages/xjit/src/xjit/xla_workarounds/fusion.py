@@ -53,6 +53,7 @@ _BITS: Final = 256  # many times `_LEAST_WORK_OF_LARGE`: hardly two of so few eq
 # the places beyond the first, and elements.
 _LEAST_REPEATED: Final = 16
 _LEAST_ELEMENTS: Final = 1024
+_LEAST_IN_ROWS: Final = 1 << 15  # elements whose dimensions are merged
 _WORK_OF_COSTLY: Final = 4
 _NOT_MOVED: Final = frozenset([0])
 _SHIFTS: Final = frozenset({"dynamic_slice", "pad", "rev", "slice"})
@@ -81,12 +82,14 @@ _MOVES: Final = frozenset({
 
 def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
     """Return the equations whose results are to be computed once for all kernels that read them."""
+    rows = _blocks_in_rows(jaxpr)
     if len(jaxpr.eqns) <= _LEAST_REPEATED // 2:
-        return frozenset()
+        return rows
     is_fused = _FusedPrimitives()
     fused = [is_fused[eqn.primitive] for eqn in jaxpr.eqns]
     lengths, most_work = _code_of_kernels(jaxpr, fused)
-    repeated = _read_at_several_places(jaxpr, fused) | _divide_long_chains(jaxpr, fused, lengths)
+    repeated = rows | _read_at_several_places(jaxpr, fused)
+    repeated |= _divide_long_chains(jaxpr, fused, lengths)
     if most_work < _LEAST_WORK:
         return repeated
     shared = _read_by_several_kernels(jaxpr, fused)
@@ -240,6 +243,53 @@ def _places_of_reads(jaxpr: Jaxpr, fused: list[bool]) -> dict[Any, int]:
 def _may_be_fenced(v: Var) -> bool:
     size = v.aval.size
     return type(size) is int and size >= _LEAST_ELEMENTS
+
+
+def _blocks_in_rows(jaxpr: Jaxpr) -> frozenset[Equation]:
+    """Return what is computed from repeated elements, and has its dimensions merged.
+
+    XLA fuses the reshape, which moves nothing, with what leads to it, and finds each operand by
+    quotients of the index of an element: a million take 0.55 ms, and 0.13 in their own shape.
+    Where an array is read in order beside what is repeated, what is computed must be stored anyway.
+    """
+    if all(eqn.primitive.name != "reshape" for eqn in jaxpr.eqns):
+        return frozenset()
+    merged: dict[Any, Equation] = {}  # what leads to each reshape
+    repeated: set[Any] = set()
+    producers: dict[Any, Equation] = {}
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        if name == "broadcast_in_dim":
+            repeated.add(eqn.outputs[0])
+        elif name == "reshape":
+            if eqn.inputs[0] in producers and eqn.outputs[0].aval.ndim < eqn.inputs[0].aval.ndim:
+                merged[eqn.outputs[0]] = producers[eqn.inputs[0]]
+        elif eqn.primitive.rules["batch"] is ELEMENTWISE and _has_rows(eqn.outputs[0]):
+            are_repeated = [x in repeated for x in eqn.inputs if type(x) is not Literal]
+            producers.update(dict.fromkeys(eqn.outputs, eqn) if any(are_repeated) else ())
+            repeated.update(eqn.outputs if all(are_repeated) else ())
+    _drop_what_is_fused(jaxpr, merged, repeated)
+    return frozenset(merged.values())
+
+
+def _drop_what_is_fused(jaxpr: Jaxpr, merged: dict[Any, Equation], repeated: set[Any]) -> None:
+    for eqn in jaxpr.eqns if merged else ():
+        for x in eqn.inputs:
+            if x in merged and not _may_be_stored(eqn, merged[x].outputs[0] in repeated):
+                del merged[x]
+
+
+def _may_be_stored(reader: Equation, is_repeated: bool) -> bool:
+    """Return whether what an equation reads may be in memory without loss."""
+    name = reader.primitive.name
+    if name.startswith("reduce_"):
+        return False
+    return is_repeated or not (reader.primitive.rules["batch"] is ELEMENTWISE or name in _MOVES)
+
+
+def _has_rows(v: Var) -> bool:
+    size = v.aval.size
+    return v.aval.ndim > 1 and type(size) is int and size >= _LEAST_IN_ROWS
 
 
 class _FusedPrimitives(dict[Primitive, bool]):
