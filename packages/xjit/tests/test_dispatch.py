@@ -406,7 +406,7 @@ def test_functions_of_any_parameters_give_up_what_is_donated() -> None:
 
 
 def _slow_calls_of_compiled(compiled: Any, calls: Callable[[], Any]) -> int:
-    return _slow_calls_to(type(compiled)._checked_call.__code__, calls)
+    return _slow_calls_to(type(compiled)._call_and_check.__code__, calls)
 
 
 class _Scale:

@@ -20,7 +20,7 @@ from xjit.sharding.shardings import (
     PartitionSpec,
     SingleDeviceSharding,
     TiledSharding,
-    named_as,
+    name_tiles,
 )
 
 N = 8
@@ -217,13 +217,13 @@ def test_each_device_has_the_piece_that_the_spec_says(mesh, spec):
 @pytest.mark.parametrize("spec", SPECS)
 def test_tiles_are_read_back_as_the_spec(mesh, spec):
     tiles = NamedSharding(mesh, spec).tiles(3)
-    found = named_as(mesh, mesh.devices_in_order, Tiles(tiles.counts, tiles.devices))
+    found = name_tiles(mesh, mesh.devices_in_order, Tiles(tiles.counts, tiles.devices))
     assert found == NamedSharding(mesh, spec)
 
 
 def test_tiles_that_no_spec_names_are_kept_as_they_are(mesh):
     halves = Tiles((2,), np.array([[0, 3, 5, 6], [1, 2, 4, 7]]))
-    found = named_as(mesh, mesh.devices_in_order, halves)
+    found = name_tiles(mesh, mesh.devices_in_order, halves)
     assert isinstance(found, TiledSharding) and found.shard_shape((4, 3)) == (2, 3)
     with pytest.raises(ValueError, match=r"(?s)cannot be sharded so.*multiples of \(2,\)"):
         found.shard_shape((3,))

@@ -136,7 +136,7 @@ def test_a_report_of_a_process_that_is_killed_meanwhile_is_not_read(tmp_path, mo
     monkeypatch.setenv("XSTACK_FAILURE_REPORTS", str(tmp_path))
     failure = distributed.ProcessFailureError(text="it has died", failed_processes=[1])
     distributed._report(0, failure)
-    assert launch._failed_processes(tmp_path, set()) == {1}
+    assert launch._find_failed_processes(tmp_path, set()) == {1}
 
     class Killed(BaseException):
         """Ends the process between the two halves of a report."""
@@ -149,4 +149,4 @@ def test_a_report_of_a_process_that_is_killed_meanwhile_is_not_read(tmp_path, mo
     monkeypatch.setattr(distributed.Path, "write_text", write_half)
     with pytest.raises(Killed):
         distributed._report(2, failure)
-    assert launch._failed_processes(tmp_path, {2}) == {1, 2}
+    assert launch._find_failed_processes(tmp_path, {2}) == {1, 2}

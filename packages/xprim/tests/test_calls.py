@@ -4,7 +4,7 @@ import pytest
 
 from packages.xprim.tests.operations import noise, plus
 from xprim import Eager, Operand, Primitive, make_jaxpr, remove_dead_code, undefined
-from xprim.calls import Programs, needed_arguments
+from xprim.calls import Programs, find_needed_arguments
 from xprim.errors import DuplicateRuleError
 from xprim.jaxpr import map_programs, program_of_equation
 from xprim.jaxpr_passes import operands_of_results
@@ -111,15 +111,17 @@ def test_each_program_of_params_is_converted():
 
 def test_a_part_that_is_given_by_its_name_comes_before_the_one_that_follows():
     own = of_params(
-        "test_own_dce", NONE, dce=needed_arguments, programs=Programs({"jaxpr": ("xs",)})
+        "test_own_dce", NONE, dce=find_needed_arguments, programs=Programs({"jaxpr": ("xs",)})
     )
-    assert own.rules["dce"] is needed_arguments
+    assert own.rules["dce"] is find_needed_arguments
     inside = of_params(
-        "test_own_checked", NONE, programs=Programs({"jaxpr": ("xs",)}, checked=needed_arguments)
+        "test_own_checked",
+        NONE,
+        programs=Programs({"jaxpr": ("xs",)}, checked=find_needed_arguments),
     )
-    assert inside.rules["checked"] is needed_arguments
+    assert inside.rules["checked"] is find_needed_arguments
     with pytest.raises(DuplicateRuleError, match="a rule of kind 'dce' exists already"):
-        own.define("dce", needed_arguments)
+        own.define("dce", find_needed_arguments)
     with pytest.raises(DuplicateRuleError, match="a rule of kind 'programs' exists already"):
         own.define("programs", Programs({"jaxpr": ("xs",)}))
 

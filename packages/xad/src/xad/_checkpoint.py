@@ -263,7 +263,7 @@ CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot_general")
 # computation is dead code.
 
 
-def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> dict[Var, Verdict]:
+def find_saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> dict[Var, Verdict]:
     """Return the variables of a program that the forward pass keeps, with the policy's verdicts."""
     saved: dict[Var, Verdict] = {}
     for eqn in jaxpr.eqns:
@@ -305,7 +305,7 @@ def _with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
     return ClosedJaxpr(inner.replace(outvars=[*inner.outvars, *extra]), jaxpr.consts)
 
 
-def saved_residuals_of(
+def find_saved_residuals(
     linear: ClosedJaxpr, known: int, policy: Policy | None
 ) -> dict[Var, Verdict]:
     """Return the variables of a derivative, computed of primals alone, that are kept, and verdicts.
@@ -330,7 +330,7 @@ def saved_residuals_of(
     return saved
 
 
-def offloaded(forward: ClosedJaxpr, first: int, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
+def offload(forward: ClosedJaxpr, first: int, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
     """Return a program whose results from `first` on are kept where the verdicts say."""
 
     def run(*args: Any) -> list[Any]:
@@ -610,7 +610,7 @@ def _keeps_inside(
         return False
     return any(
         body.derived(_needs_remat_rules, policy)
-        or (policy is not None and saved_values(with_calls_inlined(body), policy))
+        or (policy is not None and find_saved_values(with_calls_inlined(body), policy))
         for body in bodies
     )
 
@@ -675,7 +675,7 @@ def _split_bodies(
     inner = [with_remat_rules(body, policy) for body in bodies]
     if policy is not None:
         inner = list(map(with_calls_inlined, inner))
-    kept = [saved_values(body, policy) for body in inner]
+    kept = [find_saved_values(body, policy) for body in inner]
     verdicts = {v: verdict for own in kept for v, verdict in own.items()}
     avals = tuple([v.aval for v in verdicts])
     forward, again, start = [], [], 0
@@ -851,7 +851,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
       >>> print_saved_residuals(lambda x: x * x, 3.0)
       f32[] from the argument x (4 bytes; read by the derivative of mul at ...)
     """
-    for residual in _saved_residuals("print_saved_residuals", f, args, kwargs):
+    for residual in _list_saved_residuals("print_saved_residuals", f, args, kwargs):
         print(residual)  # noqa: T201 - what the function is for
 
 
@@ -875,10 +875,10 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Sa
       >>> found.nbytes, found.origin.split(" from ")[0], found.reason.split(" at ")[0]
       (12, 'output of cos', 'read by the derivative of sin')
     """
-    return _saved_residuals("saved_residuals", f, args, kwargs)
+    return _list_saved_residuals("saved_residuals", f, args, kwargs)
 
 
-def _saved_residuals(
+def _list_saved_residuals(
     operation: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[SavedResidual]:
     closed, _ = xprim.stage(fun, args, kwargs, operation=operation)
@@ -950,10 +950,10 @@ def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
         maker = _eqn_of(inner, made)
         if maker is not None and any(isinstance(x, Var) for x in maker.inputs):
             return _origin(inner, made)[0] + _describe_repeats(eqn), ""
-    return _made_by(jaxpr, eqn), ""
+    return _describe_maker(jaxpr, eqn), ""
 
 
-def _made_by(jaxpr: Jaxpr, eqn: Equation) -> str:
+def _describe_maker(jaxpr: Jaxpr, eqn: Equation) -> str:
     """Say by name or by operation, and line, what an equation makes."""
     place = source.describe(eqn.source)
     after = f" from {place}" if place else ""
@@ -1096,7 +1096,7 @@ def checkpoint(
         return _with_static_names(fun, static, static_argnames, options)
 
     @transforming(fun, "checkpoint")
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = xprim.static_positions(static, len(args), "checkpoint")
             return _bind_call(fun, args, kwargs, fixed, prevent_cse, chosen)
@@ -1104,7 +1104,7 @@ def checkpoint(
             shorten(error)
             raise
 
-    return checkpointed
+    return call
 
 
 def _bind_call(
@@ -1141,9 +1141,9 @@ def _with_references(
 
     @functools.wraps(fun)
     def of_values(*values: Any) -> Any:
-        entered, named = xtree.unflatten(tree, references.entered(values))
+        entered, named = xtree.unflatten(tree, references.enter(values))
         full = [entered.get(i, a) for i, a in enumerate(args)]
-        return fun(*full, **named), references.left(values)
+        return fun(*full, **named), references.leave(values)
 
     values = references.values(leaves)
     result, after = checkpoint(of_values, prevent_cse=prevent_cse, policy=policy)(*values)
@@ -1163,7 +1163,7 @@ def _with_static_names(
     named = [parameters.index(name) for name in names]
 
     @transforming(fun, "checkpoint")
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = {name: kwargs.pop(name) for name in names if name in kwargs}
             positions = [*static, *[p for p in named if p < len(args)]]
@@ -1173,7 +1173,7 @@ def _with_static_names(
             shorten(error)
             raise
 
-    return checkpointed
+    return call
 
 
 # --- programs that are kept ----------------------------------------------------------------------
@@ -1188,14 +1188,14 @@ def _program_for(
 ) -> Staged:  # fmt: skip
     """Return the program of a function for a call, traced now unless it is kept."""
 
-    def traced() -> Staged:
+    def trace() -> Staged:
         uses: list[RefUse] = []
         closed, out_tree = xprim.stage(fun, args, kwargs, fixed, operation="checkpoint", uses=uses)
         return stage_with_refs(closed.jaxpr, closed.consts, uses, out_tree)
 
     statics = [(i, args[i]) for i in fixed]
     avals = [x.aval for x in operands]
-    return _programs.program_of(fun, in_tree, avals, traced, statics)
+    return _programs.program_of(fun, in_tree, avals, trace, statics)
 
 
 def _check_policy(policy: Any) -> None:
@@ -1239,7 +1239,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
         )
     program, jaxpr = jaxpr, with_remat_rules(jaxpr, policy)
     count = len(jaxpr.out_avals)
-    saved = saved_values(jaxpr, policy)
+    saved = find_saved_values(jaxpr, policy)
     again = compute_again(_run_again(jaxpr), policy)
     (derived, mask_out), refs = derive_with_refs(
         derivative_given, handle, again, tuple(saved), tuple(mask)
@@ -1252,7 +1252,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     forward = with_results(jaxpr, kept)
     forward = forward if jaxpr is program else forward.derived(_without_marks)
     forward, written = _with_writes(handle, forward, mask, refs)
-    made_of_primals = saved_residuals_of(linear, known, policy)
+    made_of_primals = find_saved_residuals(linear, known, policy)
     residuals = tuple(made_of_primals)
     wanted = [True] * len(linear.in_avals)
     if residuals:
@@ -1262,7 +1262,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     verdicts = (*made_of_primals.values(),
                 *[saved[v] for v in where_true(kept, wanted[: len(kept)])])  # fmt: skip
     if any(isinstance(verdict, Offloadable) for verdict in verdicts):
-        forward = forward.derived(offloaded, count, verdicts)
+        forward = forward.derived(offload, count, verdicts)
         linear = linear.derived(fetch_residuals, verdicts)
     results = write_back_refs(written, checkpoint_p.bind(
         *primals, *read_refs(written), jaxpr=forward, policy=policy, **params

@@ -27,7 +27,7 @@ from xad.arguments import (
     ArgNums,
     check_forward_arguments,
     check_reverse_arguments,
-    differentiated,
+    flatten_differentiated,
 )
 from xad.tangents import float0_zeros, instantiate, is_differentiable, retype_as, zeros_of
 from xnp import lax
@@ -280,7 +280,7 @@ def _jacobian(
     @transforming(fun, operation)
     @boundary
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        flat, primals, tree = differentiated(
+        flat, primals, tree = flatten_differentiated(
             fun, args, kwargs, argnums, operation=operation, has_aux=has_aux
         )
         check_arguments(primals, tree, operation, holomorphic=holomorphic)

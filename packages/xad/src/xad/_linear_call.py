@@ -245,13 +245,15 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr,
     num_linear = len(operands) - num_residuals
     cts = [*mapped, *[True] * len(call.out_avals)]
 
-    def batched() -> tuple[ClosedJaxpr, list[Any]]:
+    def batch_transpose() -> tuple[ClosedJaxpr, list[Any]]:
         return axis.batch_jaxpr(_program(transpose), cts, True)[0], []
 
     outs = linear_call_p.bind(
         *fronts,
         call=axis.batch_jaxpr(call, [*mapped, *[True] * num_linear], True)[0],
-        transpose=_Later(batched) if isinstance(transpose, _Later) else batched()[0],
+        transpose=_Later(batch_transpose)
+        if isinstance(transpose, _Later)
+        else batch_transpose()[0],
         num_residuals=num_residuals,
         **entries,
     )

@@ -13,7 +13,7 @@ from xad.derivative_kernels import (
     KernelEquation,
     KernelTrace,
     LinearizedKernel,
-    divided,
+    divide,
     template_of,
     use_template,
     without_kernels,
@@ -123,7 +123,7 @@ class TapeTrace(JaxprTrace):
         if "dce" not in rules:
             return super().process(primitive, operands, params)
         known = tuple([not self.owns(x) for x in operands])
-        now, recorded = divided(primitive, [x.aval for x in operands], known, params)
+        now, recorded = divide(primitive, [x.aval for x in operands], known, params)
         if now.results and recorded.results and unrepeatable_effects(primitive.effects(params)):
             raise _would_repeat_effects(primitive, params)
         result_by_number: dict[int, Any] = {}
@@ -516,11 +516,11 @@ def linearize_and_attribute(
         rule_of.update((v, eqn) for recorded in tape[before:] for v in recorded.outputs)
         return results
 
-    def noted(*args: Any) -> list[Any]:
+    def note(*args: Any) -> list[Any]:
         return interpret(closed.jaxpr, closed.consts, args, run)
 
     wanted = (False,) * len(closed.out_avals)
-    return _linearize(closed, nonzero, wanted, _values.zero_absorbing, noted), rule_of
+    return _linearize(closed, nonzero, wanted, _values.zero_absorbing, note), rule_of
 
 
 def _linearize(

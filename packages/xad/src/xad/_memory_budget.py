@@ -109,7 +109,7 @@ class _Segment:
         self.stored -= bytes_of(v.aval)
         self.again += bytes_of(v.aval)
 
-    def rated(self) -> Iterator[_Candidate]:
+    def rate_candidates(self) -> Iterator[_Candidate]:
         """Yield the candidates that are not stored."""
         costs: dict[Any, float] = {}
         most = sum(map(count_equation, self.eqns))
@@ -384,20 +384,20 @@ def plan_checkpoints(
       ImportError: no package compiles.
     """
 
-    def analysed(closed: ClosedJaxpr) -> _Program:
+    def analyse(closed: ClosedJaxpr) -> _Program:
         program = _analyse(closed, active, residuals_of)
         _cut_for_least_memory(program)
         return program
 
     def measure(closed: ClosedJaxpr) -> _Measured:
-        found = _Measured(analysed(closed), active, budget, checkpointed)
+        found = _Measured(analyse(closed), active, budget, checkpointed)
         found.keep_what_fits()
         return found
 
     if measured:
         most = _temporaries(closed, active)
         return closed if most <= budget * _MOST else _nearest(closed, budget, measure, most)
-    program = analysed(closed)
+    program = analyse(closed)
     _keep_by_estimate(program, budget)
     return _run_in_parts(program, checkpointed)
 
@@ -566,7 +566,9 @@ def _too_small(budget: int, least: str) -> str:
 
 def _by_rate(program: _Program) -> list[_Candidate]:
     """Return the values that could be stored, those that are dear to compute again first."""
-    candidates = itertools.chain.from_iterable([part.rated() for part in program.segments()])
+    candidates = itertools.chain.from_iterable(
+        [part.rate_candidates() for part in program.segments()]
+    )
     return sorted(candidates, key=lambda c: -c.rate)
 
 

@@ -22,8 +22,8 @@ from xad.arguments import (
     as_tangents,
     check_reduce_axes,
     check_reverse_arguments,
-    differentiated,
     flat_arguments,
+    flatten_differentiated,
     normalize_argnums,
     split_tangents_and_refs,
     write_tangents,
@@ -35,9 +35,9 @@ from xad.pull_backs import (
     check_places,
     flags_of,
     flatten_saved,
-    mirrored,
-    placed,
-    restored,
+    mirror_tree,
+    place_cotangents,
+    restore,
 )
 from xad.structured_residuals import literals_shown, residual_entries
 from xad.tangents import (
@@ -311,7 +311,7 @@ class PullBack(_LinearFunction):
             return residuals, form
         edited = self._edited
         values = flatten_saved(edited["args_res"], len(form.signature.in_avals))
-        shown = self._shown_values(form)
+        shown = self._values_by_number(form)
         rest = iter(edited["opaque_residuals"])
         opaque = [n < 0 and i not in shown for i, n in enumerate(form.numbers)]
         if len(edited["opaque_residuals"]) != sum(opaque):
@@ -324,7 +324,7 @@ class PullBack(_LinearFunction):
             for i, (n, is_opaque) in enumerate(zip(form.numbers, opaque, strict=True))
         ]), form  # fmt: skip
 
-    def _shown_values(self, form: _Form) -> dict[int, Any]:
+    def _values_by_number(self, form: _Form) -> dict[int, Any]:
         """Return the structured residuals by number, as they are after they were edited.
 
         Raises:
@@ -372,7 +372,7 @@ class PullBack(_LinearFunction):
             entries = residual_entries(form.jaxpr)
             shown = {x for x in xtree.leaves(entries) if type(x) is Var}
             self._edited = {
-                "args_res": list(mirrored(form.signature.in_tree, leaves)),
+                "args_res": list(mirror_tree(form.signature.in_tree, leaves)),
                 "opaque_residuals": [
                     x for v, (x, n) in zip(form.jaxpr.constvars, pairs, strict=True)
                     if n < 0 and v not in shown
@@ -462,7 +462,7 @@ class PullBack(_LinearFunction):
     @property
     def out_nzs(self) -> Any:
         """Booleans in a tree like the result: whether each depends on what is differentiated."""
-        return mirrored(self.out_tree, self._program.nonzero_out)
+        return mirror_tree(self.out_tree, self._program.nonzero_out)
 
     def leave_out(self, is_saveable: Sequence[bool]) -> None:
         """Put `NotSaveable()` in place of the residuals that are primals not to be saved."""
@@ -483,7 +483,7 @@ class PullBack(_LinearFunction):
         residuals, form = self.tree_flatten()
         tree, avals = form.signature.in_tree, form.signature.in_avals
         pairs = zip(residuals, form.numbers, strict=True)
-        complete = [x if n < 0 else restored(x, n, tree, avals) for x, n in pairs]
+        complete = [x if n < 0 else restore(x, n, tree, avals) for x, n in pairs]
         if edited:
             self._check_shown(form)
         return _program_of(form, complete)
@@ -597,7 +597,7 @@ class PullBack(_LinearFunction):
             unwanted = [i for i, place in enumerate(leaves) if isinstance(place, DontWant)]
             cotangents = self._pull_back(cotangent, afterwards, unwanted)
             write_tangents(refs, dict(enumerate(cotangents)))
-            return xtree.unflatten(signature.in_tree, placed(cotangents, leaves, numbers))
+            return xtree.unflatten(signature.in_tree, place_cotangents(cotangents, leaves, numbers))
 
         return pull_back
 
@@ -1013,7 +1013,7 @@ def value_and_grad_of(
     linearized = linearize_flat if absorbs is None else _with_option(absorbs)
 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        flat, primals, tree = differentiated(
+        flat, primals, tree = flatten_differentiated(
             fun, args, kwargs, argnums, operation=operation, has_aux=has_aux
         )
         active = check_reverse_arguments(
@@ -1036,11 +1036,11 @@ def value_and_grad_of(
 
 
 def _with_option(absorbs: bool) -> Callable[..., Any]:
-    def linearized(*args: Any) -> Any:
+    def linearize_inside(*args: Any) -> Any:
         with zero_absorbing(absorbs):
             return linearize_flat(*args)
 
-    return linearized
+    return linearize_inside
 
 
 def _check_scalar(

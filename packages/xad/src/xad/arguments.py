@@ -52,7 +52,7 @@ class ReferenceArguments:
         given = iter(self._given)
         return [next(given) if i in self.refs else x for i, x in enumerate(leaves)]
 
-    def entered(self, leaves: Sequence[Any]) -> list[Any]:
+    def enter(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the leaves with a reference of the function's own in the place of each value."""
         entered = list(leaves)
         for i, ref in self.refs.items():
@@ -61,7 +61,7 @@ class ReferenceArguments:
         self._changed = [False] * len(self.refs)
         return entered
 
-    def left(self, leaves: Sequence[Any]) -> list[Array]:
+    def leave(self, leaves: Sequence[Any]) -> list[Array]:
         """Return the values afterwards, given those before."""
         values = [ref.lend() for ref in self._inside]
         before = [leaves[i] for i in self.refs]
@@ -175,7 +175,7 @@ def write_tangents(refs: Mapping[int, BaseRef], after: Mapping[int, Any]) -> Non
 # `FlatFunction` wraps the user's function: called with flat leaves it rebuilds the arguments,
 # calls the function, flattens the result and remembers its structure (and the auxiliary output).
 # The functions that differentiate with respect to some arguments only (`grad`, the Jacobians)
-# make theirs with `differentiated`.
+# make theirs with `flatten_differentiated`.
 
 ArgNums = int | Sequence[int]
 Rebuild = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]
@@ -207,13 +207,13 @@ class FlatFunction:
     def __call__(self, *leaves: Any) -> list[Array]:
         """Call the function with these leaves of its arguments."""
         references = self.references
-        args, kwargs = self._rebuild(leaves if references is None else references.entered(leaves))
+        args, kwargs = self._rebuild(leaves if references is None else references.enter(leaves))
         result = self._fun(*args, **kwargs)
         if self._has_aux:
             result, aux = self._pair(result)
             self.aux = xtree.map(state.trace.primal_of, aux)
         results, self.out_tree = flat_arrays(result, self._operation)
-        return results if references is None else [*results, *references.left(leaves)]
+        return results if references is None else [*results, *references.leave(leaves)]
 
     def results_of(self, outs: list[Any]) -> list[Any]:
         """Return the results alone; write the references, whose values afterwards follow them."""
@@ -279,7 +279,7 @@ def flat_arguments(
     return flat, leaves, in_tree
 
 
-def differentiated(
+def flatten_differentiated(
     fun: Callable[..., Any],
     args: Sequence[Any],
     kwargs: dict[str, Any],

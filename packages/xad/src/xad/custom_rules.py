@@ -88,9 +88,7 @@ class RefLeaves:
         """Return all leaves that are not references."""
         return [x for i, x in enumerate(leaves) if i not in self._places]
 
-    def filled(
-        self, others: Sequence[Any], of: Callable[[BaseRef], Any] | None = None
-    ) -> list[Any]:
+    def fill(self, others: Sequence[Any], of: Callable[[BaseRef], Any] | None = None) -> list[Any]:
         """Return all leaves: the others, and the references or what `of` makes of them."""
         rest = iter(others)
         return [
@@ -182,7 +180,7 @@ class CustomCall:
         leaves, self._in_tree = xtree.flatten(rest)
         self._refs, others, known = collect_refs(leaves, self._in_tree, operation)
         self._leaves = as_arrays(others, operation, known, f"{self.name}: the argument")
-        self._in_avals = self._refs.filled([x.aval for x in self._leaves], _no_tangent)
+        self._in_avals = self._refs.fill([x.aval for x in self._leaves], _no_tangent)
 
     def take_leaves(self) -> list[Any]:
         """Return the leaves of the differentiable arguments; the rules must not keep them."""
@@ -226,7 +224,7 @@ class CustomCall:
 
     def rebuild(self, leaves: Sequence[Any]) -> Any:
         """Return the tuple of differentiable arguments with these leaves, and their references."""
-        return xtree.unflatten(self._in_tree, self._refs.filled(leaves))
+        return xtree.unflatten(self._in_tree, self._refs.fill(leaves))
 
     def full_arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """Return all arguments in their places, the differentiable ones with these leaves."""
@@ -287,14 +285,14 @@ class CustomCall:
             flat += self._argument_cotangents(ct, tree, own, i)
         return self._refs.others(flat)
 
-    def accumulated(self, add: Callable[..., Any], perturbed: Sequence[bool]) -> list[Tangent]:
+    def accumulate(self, add: Callable[..., Any], perturbed: Sequence[bool]) -> list[Tangent]:
         """Return the cotangents that a bwd rule adds to accumulators.
 
         Args:
           add: the rule, which takes a tree of accumulators for each argument.
           perturbed: which leaves need a cotangent.
         """
-        needs = self._refs.filled(perturbed, lambda _: False)
+        needs = self._refs.fill(perturbed, lambda _: False)
         pairs = zip(self._in_avals, needs, strict=True)
         accums = [_accumulators.accumulator(aval, is_needed) for aval, is_needed in pairs]
         _backward_logs.log(add(*xtree.unflatten(self._in_tree, accums)))
@@ -776,10 +774,10 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
             def run_bwd(residuals: Any, cotangents: Any) -> list[Any]:
                 shown = [_tangent_for_rule(ct, ct, symbolic_zeros) for ct in cotangents]
                 result_ct = xtree.unflatten(call.out_tree, shown)
-                kept = xtree.unflatten(tree, refs.filled(list(map(_as_python, residuals, types))))
+                kept = xtree.unflatten(tree, refs.fill(list(map(_as_python, residuals, types))))
                 if with_accums:
                     add = functools.partial(bwd, *call.fixed, kept, result_ct)
-                    return call.accumulated(add, perturbed)
+                    return call.accumulate(add, perturbed)
                 return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
             if tree.num_leaves == len(types):  # none is a reference
@@ -1059,7 +1057,7 @@ def custom_gradient(
 
     @custom_vjp
     @looking_like(fun)
-    def wrapped(*args: Any) -> Any:
+    def call(*args: Any) -> Any:
         return run_fun(*args)[0]
 
     def fwd(*args: Any) -> Any:
@@ -1089,14 +1087,14 @@ def custom_gradient(
         _backward_logs.log(logs)
         return cts
 
-    wrapped.transformation = "custom_gradient"
+    call.transformation = "custom_gradient"
     if with_accums is not None:
-        wrapped.defvjp(fwd_of_accums, bwd_of_accums, symbolic_zeros=True)
+        call.defvjp(fwd_of_accums, bwd_of_accums, symbolic_zeros=True)
     elif remat:
-        wrapped.defremat(fwd_of_rem, lambda rem, *args: rem(*args), bwd)
+        call.defremat(fwd_of_rem, lambda rem, *args: rem(*args), bwd)
     else:
-        wrapped.defvjp(fwd, bwd)
-    return wrapped
+        call.defvjp(fwd, bwd)
+    return call
 
 
 def _check_accums(with_accums: Any, has_others: bool) -> None:

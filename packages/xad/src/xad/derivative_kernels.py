@@ -54,7 +54,7 @@ class Part(Record):
     params: dict[str, Any]
 
 
-def divided(
+def divide(
     primitive: Primitive, avals: Sequence[ShapedArray], known: tuple[bool, ...],
     params: dict[str, Any],
 ) -> tuple[Part, Part]:  # fmt: skip
@@ -282,7 +282,7 @@ class KernelEquation(Equation):
         self.source = source
         self.name_stack = name_stack
 
-    def expanded(self) -> tuple[list[Equation], dict[Var, Any]]:
+    def expand(self) -> tuple[list[Equation], dict[Var, Any]]:
         """Return plain equations that say the same, and the values of their constants."""
         linear = self.kernel.linear
         atoms: dict[Any, Any] = dict(zip(linear.invars, self.inputs, strict=True))
@@ -316,7 +316,7 @@ def without_kernels(jaxpr: Jaxpr, residuals: Sequence[Any]) -> tuple[Jaxpr, Sequ
     value_by_var: dict[Var, Any] = dict(zip(jaxpr.constvars, residuals, strict=True))
     for eqn in jaxpr.eqns:
         if type(eqn) is KernelEquation:
-            plain, values = eqn.expanded()
+            plain, values = eqn.expand()
             eqns += plain
             value_by_var.update(values)
         else:

@@ -112,7 +112,7 @@ def root(
     problem = _Problem("root", f, x0, args, tol, max_steps, linear_solve, "gmres", on_failure)
     residual = problem.of_vectors(f)
     solver = problem.solver(solve, {"newton": problem.newton}, residual)
-    return problem.solved(residual, solver, implicit, with_info)
+    return problem.solve(residual, solver, implicit, with_info)
 
 
 def fixed_point(
@@ -169,7 +169,7 @@ def fixed_point(
         return problem.iterate(mapped, start)
 
     named = {"iterate": iterate, "newton": problem.newton}
-    return problem.solved(residual, problem.solver(solve, named, mapped), implicit, with_info)
+    return problem.solve(residual, problem.solver(solve, named, mapped), implicit, with_info)
 
 
 def argmin(
@@ -233,7 +233,7 @@ def argmin(
 
     named = {"bfgs": bfgs, "newton": problem.newton}
     solver = problem.solver(solve, named, of_vector)
-    return problem.solved(residual, solver, implicit, with_info)
+    return problem.solve(residual, solver, implicit, with_info)
 
 
 _DENSE: Final = 512  # unknowns: a matrix of 1 MB in float32, factorised in a few milliseconds
@@ -321,7 +321,7 @@ class _Problem:
         require_choice(self._operation, "solve", solve, named, also="a function")
         return named[solve]
 
-    def solved(self, residual: Function, solver: Solve, implicit: bool, with_info: bool) -> PyTree:
+    def solve(self, residual: Function, solver: Solve, implicit: bool, with_info: bool) -> PyTree:
         """Return the solution, checked."""
         checks = with_info or self._on_failure != "ignore"
 

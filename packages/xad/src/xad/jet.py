@@ -297,11 +297,11 @@ class JetTrace(Trace):
             with use_trace(self):
                 return tuple(primitive.rules["inline"](*operands, **params))
         if primitive.call_like:
-            outs = self._made_of(primitive, operands, params)
+            outs = self._evaluate_series(primitive, operands, params)
         else:
             key = (primitive, *map(id, operands), *params_key(params))
             if key not in self._made:
-                self._made[key] = operands, self._made_of(primitive, operands, params)
+                self._made[key] = operands, self._evaluate_series(primitive, operands, params)
             outs = self._made[key][1]
         if self._depth == 0:
             for out in filter(self.owns, outs):
@@ -309,7 +309,7 @@ class JetTrace(Trace):
             self._made.clear()
         return outs
 
-    def _made_of(
+    def _evaluate_series(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         with use_trace(self.parent):  # type: ignore[arg-type]

@@ -195,11 +195,11 @@ def _solve(field: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
     step = _make_controlled_step(function, rtol, atol, hmax)
 
     def towards(carry: Any, target: Any) -> Any:
-        def unfinished(state: Any) -> Any:
+        def is_unfinished(state: Any) -> Any:
             count, (_, _, now, length, _, _) = state
             return (now < target) & (count < mxstep) & (length > 0)
 
-        _, carry = lax.while_loop(unfinished, step, (0, carry))
+        _, carry = lax.while_loop(is_unfinished, step, (0, carry))
         _, _, now, _, last, polynomial = carry
         width = now - last
         share = xnp.where(width > 0, (target - last) / xnp.where(width > 0, width, 1), 1)

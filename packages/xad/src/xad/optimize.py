@@ -280,7 +280,7 @@ def _bfgs(
                "maxiter": 200 * x.size if maxiter is None else maxiter,
                "maxls": line_search_maxiter}  # fmt: skip
 
-    def remembered(inverse: Any, s: Any, y: Any) -> Any:
+    def remember(inverse: Any, s: Any, y: Any) -> Any:
         """Return (I - s y^T / r) H (I - y s^T / r) + s s^T / r, with r = y . s > 0."""
         r = (y * s).sum()
         usable = r > 0
@@ -288,7 +288,7 @@ def _bfgs(
         new = left @ inverse @ left.T + s[:, None] * s / xnp.where(usable, r, 1)
         return xnp.where(usable, new, inverse)
 
-    found = _iterate(function, x, identity, options, lambda h, g: -(h @ g), remembered)
+    found = _iterate(function, x, identity, options, lambda h, g: -(h @ g), remember)
     return _results(found, found.memory)
 
 
@@ -310,7 +310,7 @@ def _limit_bfgs(
                "maxfun": min(limits, default=_MANY),
                "maxiter": _MANY if maxiter is None else maxiter}  # fmt: skip
 
-    def remembered(memory: _Steps, s: Any, y: Any) -> _Steps:
+    def remember(memory: _Steps, s: Any, y: Any) -> _Steps:
         r = (y * s).sum()
         usable = r > 0
         new = (s, y, 1 / xnp.where(usable, r, 1))
@@ -321,7 +321,7 @@ def _limit_bfgs(
 
     empty = xnp.zeros((maxcor, x.size), x.dtype)
     memory = _Steps(empty, empty, xnp.zeros((maxcor,), x.dtype))
-    return _results(_iterate(function, x, memory, options, _two_loops, remembered), None)
+    return _results(_iterate(function, x, memory, options, _two_loops, remember), None)
 
 
 def _two_loops(memory: _Steps, gradient: Any) -> Any:

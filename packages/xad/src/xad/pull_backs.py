@@ -124,7 +124,7 @@ def check_places(places: tuple[Any, ...], signature: Any) -> list[Any]:
     return leaves
 
 
-def placed(
+def place_cotangents(
     cotangents: Sequence[Any], places: Sequence[Any], written: Sequence[int] = ()
 ) -> list[Any]:
     """Return the cotangents, those that go to references added there.
@@ -199,7 +199,7 @@ def flags_of(prefix: Any, tree: Any, name: str) -> list[bool]:
     return [flag for part, child in pairs for flag in flags_of(part, child, name)]
 
 
-def mirrored(tree: Any, leaves: Iterable[Any]) -> Any:
+def mirror_tree(tree: Any, leaves: Iterable[Any]) -> Any:
     """Return leaves in a structure's lists and dictionaries, with a tuple for any other node."""
     rest = iter(leaves)
 
@@ -233,7 +233,7 @@ def flatten_saved(args_res: Any, count: int) -> list[Any]:
     return values
 
 
-def restored(value: Any, number: int, in_tree: Any, in_avals: Sequence[ShapedArray]) -> Array:
+def restore(value: Any, number: int, in_tree: Any, in_avals: Sequence[ShapedArray]) -> Array:
     """Return the argument of a number, which the backward pass needs, as the array that it was.
 
     Raises:

@@ -214,7 +214,7 @@ def plan_sparse_hessian(
     """
     if pattern is None:
         pattern = sparsity(grad(fun, argnums), *args, argnums=argnums, **kwargs)
-    return _plan(pattern.symmetrized(), "symmetric")
+    return _plan(pattern.symmetrize(), "symmetric")
 
 
 # ---------------------------------------------------------------------------------- derivatives
@@ -417,7 +417,7 @@ class SparsityPattern(Record):
         dense[self.rows, self.cols] = True
         return dense
 
-    def symmetrized(self) -> SparsityPattern:
+    def symmetrize(self) -> SparsityPattern:
         """Return the pattern joined with its transpose; the matrix must be square."""
         rows = np.concatenate([self.rows, self.cols])
         cols = np.concatenate([self.cols, self.rows])

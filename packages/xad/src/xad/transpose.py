@@ -17,9 +17,9 @@ from typing import Any
 
 from xad import derivative_kernels
 from xad._linearize import TapeTrace
-from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided, template_of
+from xad.derivative_kernels import KernelEquation, LinearizedKernel, divide, template_of
 from xad.tangents import Tangent, add_tangents, instantiate, retype_as, tangent_aval
-from xad.used_elements import Readers, operands_of, used_elements
+from xad.used_elements import Readers, find_used_elements, operands_of
 from xnp.lax import add_p
 from xprim import (
     Array,
@@ -216,7 +216,7 @@ def _run_backwards(
                     now["source"], now["name_stack"] = eqn.source, backward + eqn.name_stack
                 run = _run_template_backwards if staged else _run_kernel_backwards
                 if _must_expand(eqn, env, cts, readers) or not run(eqn, cts):
-                    plain, values = eqn.expanded()
+                    plain, values = eqn.expand()
                     env.update(values)
                     _run_backwards(plain, env, cts, backward, results, readers)
                 continue
@@ -244,7 +244,7 @@ def _must_expand(
         return True
     if not eqn.kernel.reads_used or readers is None:
         return False
-    used = used_elements(eqn.outputs, readers, env)
+    used = find_used_elements(eqn.outputs, readers, env)
     return any(x is not None for x in used)
 
 
@@ -254,7 +254,7 @@ def _transpose_used(
     """Transpose an equation whose rule takes which elements of its results are used."""
     used: Sequence[Any] = [None] * len(given)
     if readers is not None:
-        used = used_elements(eqn.outputs, readers, env)
+        used = find_used_elements(eqn.outputs, readers, env)
     operands = operands_of(eqn, env)
     rule = functools.partial(eqn.primitive.rules["used"], given, used)
     if any(map(_type_sharding, (*given, *operands))):
@@ -293,7 +293,7 @@ def _leading_elsewhere(
         if unwanted.issuperset(linear):
             unwanted.update(eqn.outputs)
         elif type(eqn) is KernelEquation and not unwanted.isdisjoint(linear):
-            plain, values = eqn.expanded()
+            plain, values = eqn.expand()
             env.update(values)
             leading += _leading_elsewhere(plain, env, unwanted)
         else:
@@ -329,7 +329,7 @@ def _evaluate(eqn: Equation, env: Env) -> None:
 def _linear_part(eqn: Equation, known: tuple[bool, ...], env: Env) -> list[Equation]:
     """Evaluate the results of a call that need no linear operand; return the call of the others."""
     primitive = eqn.primitive
-    now, later = divided(primitive, [x.aval for x in eqn.inputs], known, eqn.params)
+    now, later = divide(primitive, [x.aval for x in eqn.inputs], known, eqn.params)
     if not now.results or unrepeatable_effects(primitive.effects(eqn.params)):
         return [eqn]
     now_eqn, later_eqn = [
@@ -465,14 +465,16 @@ def _with_auto_sharding(
     rule: Callable[..., Sequence[Tangent]], given: Sequence[Tangent], operands: Sequence[Any],
     params: dict[str, Any], linear: Sequence[int], values: Sequence[Any],
 ) -> Sequence[Tangent]:  # fmt: skip
-    def left(*arrays: Any) -> list[Any]:
+    def transpose_outside(*arrays: Any) -> list[Any]:
         rest = iter(arrays)
         cts, xs = [[next(rest) if isinstance(x, Array) else x for x in side]
                    for side in (given, operands)]  # fmt: skip
         found = rule(cts, *xs, **params)
         return [instantiate(found[i]) for i in linear]
 
-    results = iter(with_auto_sharding(left, values, [operands[i].aval for i in linear]))
+    results = iter(
+        with_auto_sharding(transpose_outside, values, [operands[i].aval for i in linear])
+    )
     return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
 
 

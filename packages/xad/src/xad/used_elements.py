@@ -76,7 +76,7 @@ class Readers:
         return found if self.outer is None else found + self.outer.of(v)
 
 
-def used_elements(values: Sequence[Var], readers: Readers, env: dict[Any, Any]) -> list[Any]:
+def find_used_elements(values: Sequence[Var], readers: Readers, env: dict[Any, Any]) -> list[Any]:
     """Return the indicators of linear values.
 
     Args:
@@ -170,7 +170,7 @@ def _equations_from(
         last = number
         plain: Sequence[Equation] = [eqn]
         if type(eqn) is KernelEquation:
-            plain, constants = eqn.expanded()
+            plain, constants = eqn.expand()
             env = env | constants
         for each in plain:
             if not derived.isdisjoint([x for x in each.inputs if type(x) is Var]):

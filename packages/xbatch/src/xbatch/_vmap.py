@@ -678,7 +678,7 @@ def vmap(
     ).run
 
     @transforming(fun, "vmap")
-    def vmapped(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(args, kwargs)
         except Exception as error:
@@ -689,8 +689,8 @@ def vmap(
     options = (
         held, out_axes, axis_name, axis_size, mesh_axes, chunk_size, bool(sum_match), randomness,
     )  # fmt: skip
-    describe_function(vmapped, lambda: ("vmap", fun, *options))
-    return cast("F", vmapped)
+    describe_function(call, lambda: ("vmap", fun, *options))
+    return cast("F", call)
 
 
 class _Mapping:
@@ -795,11 +795,11 @@ class _Mapping:
     def _wholes(self, axis: BatchAxis, results: list[Any], out_tree: Any) -> list[Any]:
         """Put objects of registered types among the results together."""
 
-        def placed(i: int, x: Any, dim: Any, wanted: Any) -> Any:
+        def place(i: int, x: Any, dim: Any, wanted: Any) -> Any:
             return self._place(axis, x, dim, wanted, i, out_tree)
 
         wanted = self._select_wanted(results, out_tree)
-        return wholes_of(axis, self._size_of(axis), results, wanted, placed)
+        return wholes_of(axis, self._size_of(axis), results, wanted, place)
 
     def _arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], in_tree: Any

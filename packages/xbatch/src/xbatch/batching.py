@@ -176,7 +176,7 @@ class BatchTrace(Trace):
             return name is not None and name in params[primitive.axis_param]
         if not primitive.call_like:
             return False
-        programs = closed_jaxprs(params)
+        programs = find_closed_jaxprs(params)
         if not programs:
             return "stage" in primitive.rules
         return name is not None and any(name in axis_names(p) for p in programs)
@@ -339,7 +339,9 @@ class DrawCheckingTrace(BatchTrace):
 
     def _concerns(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Return likewise; what draws inside of a staged program does concern this trace."""
-        return super()._concerns(primitive, params) or any(map(has_draws, closed_jaxprs(params)))
+        return super()._concerns(primitive, params) or any(
+            map(has_draws, find_closed_jaxprs(params))
+        )
 
 
 def batch_flat(
@@ -388,7 +390,7 @@ def batch_flat(
     return split
 
 
-def closed_jaxprs(params: dict[str, Any]) -> list[ClosedJaxpr]:
+def find_closed_jaxprs(params: dict[str, Any]) -> list[ClosedJaxpr]:
     """Return the programs among the params of an equation."""
     found: list[ClosedJaxpr] = []
     for value in params.values():
@@ -421,7 +423,7 @@ def _axis_names(closed: ClosedJaxpr) -> frozenset[Any]:
         if eqn.primitive.axis_param:
             names.update(eqn.params[eqn.primitive.axis_param])
         elif eqn.primitive.call_like:
-            for inner in closed_jaxprs(eqn.params):
+            for inner in find_closed_jaxprs(eqn.params):
                 names |= axis_names(inner)
     return frozenset(names)
 

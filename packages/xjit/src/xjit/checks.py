@@ -38,10 +38,10 @@ def run_with_checks(
     program = program_of(closed, name, placement, options=options)
     if not results_are_checked():
         return tuple(program.call(operands))
-    return tuple(checked_call(name, program, lambda p: p.call(operands)))
+    return tuple(call_and_check(name, program, lambda p: p.call(operands)))
 
 
-def checked_call(
+def call_and_check(
     name: str, program: Program, call: Callable[[Program], Sequence[ConcreteArray]]
 ) -> list[ConcreteArray]:
     """Return the results of a program, none of which holds what the options forbid.
@@ -58,14 +58,14 @@ def checked_call(
     if _runs_once(program):
         checked = _with_report(program, False)
         report, *rest = call(checked)
-        return look_at_results(name, rest, lambda: _made_by(checked, report))
+        return look_at_results(name, rest, lambda: _find_maker(checked, report))
     results = list(call(program))
 
-    def made_by() -> tuple[str, str, str]:
+    def find_maker() -> tuple[str, str, str]:
         checked = _with_report(program, True)
-        return _made_by(checked, call(checked)[0])
+        return _find_maker(checked, call(checked)[0])
 
-    return look_at_results(name, results, made_by)
+    return look_at_results(name, results, find_maker)
 
 
 def _runs_once(program: Program) -> bool:
@@ -108,7 +108,7 @@ def look_at_results(
     return results
 
 
-def _made_by(checked: Program, report: ConcreteArray) -> tuple[str, str, str]:
+def _find_maker(checked: Program, report: ConcreteArray) -> tuple[str, str, str]:
     width = checked.closed.out_avals[0].size
     first = _nan_search.report_of(np.asarray(report.to_host()), width)
     if first is None:

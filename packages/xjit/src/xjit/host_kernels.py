@@ -186,12 +186,12 @@ def named_rules(text: str, functions: Sequence[Any]) -> str:
       functions: those that it calls, rules all of them.
     """
 
-    def named(match: re.Match[str]) -> str:
+    def name_rule(match: re.Match[str]) -> str:
         rule = functions[int(match[2])].host
         told = repr((rule.primitive.name, rule.params)).replace('"', "'")
         return f'call_target_name = "{TARGET}"{match[1]}backend_config = {{rule = "{told}"}}'
 
-    return _CALL.sub(named, text)
+    return _CALL.sub(name_rule, text)
 
 
 def numbered_rules(text: str, platform: str, functions: list[Any]) -> str:

@@ -17,7 +17,7 @@ from typing import (
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.cache.functions import RefsOfProgram, one_at_a_time
-from xjit.checks import checked_call, look_at_results
+from xjit.checks import call_and_check, look_at_results
 from xjit.dispatch.arguments import Arguments, parameters_named
 from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
 from xjit.dispatch.placement import (
@@ -46,7 +46,7 @@ from xjit.sharding.shardings import (
     SingleDeviceSharding,
     abstract_mesh_within,
 )
-from xjit.sharding.typed import described
+from xjit.sharding.typed import describe_results
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, config
 from xprim.errors import message
 from xprim.key_uses import Used, note_call
@@ -307,7 +307,7 @@ class TracedFunction(ProgramOfThisProcess):
         leaves, tree = xtree.flatten(self.out_avals)
         put = self._out_placement
         there = None if put is None else SingleDeviceSharding(put.device)
-        return described(tree, leaves, self._program.out_shardings or (there,) * len(leaves))
+        return describe_results(tree, leaves, self._program.out_shardings or (there,) * len(leaves))
 
     @property
     def out_avals(self) -> Any:
@@ -335,7 +335,7 @@ class TracedFunction(ProgramOfThisProcess):
         placement, platform = place_ahead(
             self._program, self._shardings, requested, *self._described
         )
-        return Lowered(self, self._program.lowered(placement, platform), placement)
+        return Lowered(self, self._program.lower(placement, platform), placement)
 
 
 Traced = TracedFunction
@@ -377,7 +377,7 @@ class Lowered(_Stage):
         if debug_info:
             with source_locations(True):
                 program = program.with_options(program.options or {})
-                text = program.lowered(self._placement, self._lowered.platform).text
+                text = program.lower(self._placement, self._lowered.platform).text
         in_hlo = _check_dialect("as_text", dialect) == "hlo"
         return gateway.hlo_text(text, with_metadata=debug_info) if in_hlo else text
 
@@ -394,7 +394,7 @@ class Lowered(_Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimates for the program as it is, by name, such as `flops`."""
-        return gateway.estimated_cost(self._lowered.text, self._lowered.platform)
+        return gateway.estimate_cost(self._lowered.text, self._lowered.platform)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile the program, with settings of XLA by name."""
@@ -424,7 +424,7 @@ class Compiled(_Stage):
         self._traced = traced
         self._program = program
         self._kernel = kernel
-        self._refs = [] if traced.refs is None else traced.refs.kept_alive()
+        self._refs = [] if traced.refs is None else traced.refs.refs_alive()
         self._dispatcher = Dispatcher(
             traced._arguments.signature_without_static(),
             DeletedBuffer(f"was donated to {traced.fun_name}"),
@@ -432,7 +432,7 @@ class Compiled(_Stage):
         args_tree, kwargs_tree = traced.in_tree.children()
         self._num_args, self._names = len(args_tree.children()), set(kwargs_tree.node_data()[1])
         parameters = parameters_named(self._num_args, self._names)
-        self._dispatch = self._dispatcher.function(self._checked_call, parameters)
+        self._dispatch = self._dispatcher.function(self._call_and_check, parameters)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; static arguments are left out.
@@ -446,12 +446,12 @@ class Compiled(_Stage):
                 kwargs.keys() != self._names if kwargs else self._names
             ):
                 return self._dispatch(*args, **kwargs)
-            return self._checked_call(args, kwargs)
+            return self._call_and_check(args, kwargs)
         except Exception as error:
             shorten(error)
             raise
 
-    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_and_check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it the long way: compare the arguments with what it was compiled for."""
         traced = self._traced
         leaves, tree = xtree.flatten((args, kwargs))
@@ -487,7 +487,7 @@ class Compiled(_Stage):
         arguments = traced._arguments.with_leaves(leaves)
         used = refs.of_call(arguments.signature.api, traced.fun_name, arguments)
         with one_at_a_time:
-            operands = used.given(arrays)
+            operands = used.take(arrays)
             kernel = self._kernel_for(operands)
             if results_are_checked():
                 results = self._run_with_checks(kernel, operands, operands)
@@ -513,7 +513,7 @@ class Compiled(_Stage):
                 own = run.kernel(kernel.placement) if is_of_device else run.kernel_for(arrays)
             return own.call_for_user(leaves, arrays)
 
-        return checked_call(name, program, call)
+        return call_and_check(name, program, call)
 
     def _kernel_for(self, arrays: list[Any]) -> DeviceKernel:
         """Return the kernel for arguments that may be committed to its device."""
@@ -573,7 +573,7 @@ class Compiled(_Stage):
             "donated": program.donation, "keep_unused": program.keep_unused,
             "is_placed": program.placement is not None, "placement": placement,
             "out_placement": traced._out_placement, "options": program.options,
-            "lowered": program.lowered(placement), "executable": self._kernel.executable,
+            "lowered": program.lower(placement), "executable": self._kernel.executable,
         }  # fmt: skip
 
     def __reduce__(self) -> Any:
@@ -582,7 +582,7 @@ class Compiled(_Stage):
     @property
     def out_info(self) -> Any:
         """The tree of shapes and dtypes of the result, and of its sharding."""
-        return described(self.out_tree, self._kernel.avals_out, self._ways_out())
+        return describe_results(self.out_tree, self._kernel.avals_out, self._ways_out())
 
     @property
     def input_shardings(self) -> Any:

@@ -57,14 +57,14 @@ def check_lowering(
     results = iter(program.call(arrays))
     rule = primitive.rule("numpy")
     for sample, eqn in zip(samples, closed.eqns, strict=True):
-        expected, flushed = _expected(primitive, rule, sample)
+        expected, flushed = _expect(primitive, rule, sample)
         assert len(expected) == len(eqn.outputs), f"{primitive}: {len(expected)} results"
         for i, (want, other) in enumerate(zip(expected, flushed, strict=True)):
             got = np.asarray(next(results))
             _assert_close(f"{primitive}, result {i}", got, want, other, sample)
 
 
-def _expected(primitive: Primitive, rule: Any, sample: Sample) -> tuple[list[Any], list[Any]]:
+def _expect(primitive: Primitive, rule: Any, sample: Sample) -> tuple[list[Any], list[Any]]:
     """Return what the `numpy` rule gives, and what it gives with zeros for denormal operands."""
     params = dict(sample.params)
     if primitive.call_like:

@@ -17,7 +17,7 @@ from typing import Any
 
 from xnp.lax.convolution import FftType, fft as _transform
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, inexact, several_axes
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatch_on, inexact, several_axes
 from xnp.numpy.rearranging import roll
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device
@@ -503,7 +503,7 @@ def _exchange(norm: str | None, name: str) -> str:
     return _NORMS[-1 - _NORMS.index(_check_norm(norm, name))]
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _scale(
     x: Array, name: str, kind: FftType, lengths: Any, axes: tuple[int, ...], norm: str
 ) -> Array:

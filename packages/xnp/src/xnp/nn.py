@@ -28,7 +28,7 @@ import xnp.numpy as xn
 from xnp import lax
 from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import array_of, axis_of, cast, dispatched, inexact, promote, wide
+from xnp.numpy.dispatch import array_of, axis_of, cast, dispatch_on, inexact, promote, wide
 from xnp.numpy.reductions import mask_of, static_axis
 from xnp.placing import place
 from xnp.primitives.table import bind, broadcast_to, scalar_like, select
@@ -121,7 +121,7 @@ def identity(x: ArrayLike) -> Array:
     return array_of(x, "identity")
 
 
-@dispatched(1)
+@dispatch_on(1)
 def relu(x: ArrayLike) -> Array:
     """Return max(x, 0); the derivative at 0 is 0, and that at NaN too.
 
@@ -146,7 +146,7 @@ def relu(x: ArrayLike) -> Array:
     return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def relu6(x: ArrayLike) -> Array:
     """Return min(max(x, 0), 6).
 
@@ -171,7 +171,7 @@ def relu6(x: ArrayLike) -> Array:
     return select(bind("ge", x, six), six, relu(x))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def sigmoid(x: ArrayLike) -> Array:
     """Return 1 / (1 + e^-x).
 
@@ -194,7 +194,7 @@ def sigmoid(x: ArrayLike) -> Array:
     return bind("logistic", *inexact("sigmoid", x))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def softplus(x: ArrayLike) -> Array:
     """Return log(1 + e^x).
 
@@ -217,7 +217,7 @@ def softplus(x: ArrayLike) -> Array:
     return xn.logaddexp(x, 0)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def log_sigmoid(x: ArrayLike) -> Array:
     """Return log(sigmoid(x)) = -softplus(-x).
 
@@ -241,7 +241,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
     return -softplus(-array_of(x, "log_sigmoid"))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def silu(x: ArrayLike) -> Array:
     """Return x sigmoid(x).
 
@@ -270,7 +270,7 @@ def silu(x: ArrayLike) -> Array:
 swish = silu
 
 
-@dispatched(1)
+@dispatch_on(1)
 def mish(x: ArrayLike) -> Array:
     """Return x tanh(softplus(x)).
 
@@ -299,7 +299,7 @@ def _mish(near: Array) -> Array:
     return result
 
 
-@dispatched(1)
+@dispatch_on(1)
 def soft_sign(x: ArrayLike) -> Array:
     """Return x / (1 + |x|).
 
@@ -334,7 +334,7 @@ def _soft_sign(x: Any) -> Array:
     return _where(size > 1, _where(near < 0, rest - 1, 1 - rest), near * rest)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def hard_tanh(x: ArrayLike) -> Array:
     """Return x moved into [-1, 1].
 
@@ -359,7 +359,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     return _where(x > 1, 1, below)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def hard_sigmoid(x: ArrayLike) -> Array:
     """Return relu6(x + 3) / 6.
 
@@ -382,7 +382,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     return _round_once(lambda x: relu6(x + 3) / 6, _check_ordered("hard_sigmoid", x))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def hard_silu(x: ArrayLike) -> Array:
     """Return x hard_sigmoid(x).
 
@@ -419,7 +419,7 @@ def _expm1_below_zero(x: Any) -> Array:
     return bind("expm1", select(bind("gt", x, scalar_like(x, 0)), scalar_like(x, 0), x))
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _elu(x: Any, alpha: Any) -> Array:
     x = _check_ordered("elu", x)
     return _where(x > 0, x, alpha * _expm1_below_zero(x))
@@ -473,7 +473,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return _where(above, x, scale * xn.expm1(xn.where(above, 0, x) / scale))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def selu(x: ArrayLike) -> Array:
     """Return scale elu(x, alpha) with the constants that keep mean and variance.
 
@@ -502,7 +502,7 @@ def _selu(x: Any) -> Array:
     return 1.0507009873554804934193349852946 * _elu(x, 1.6732632423543772848170429916717)
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _leaky_relu(x: Any, factor: Any) -> Array:
     x = _check_ordered("leaky_relu", x)
     return _where(x >= 0, x, factor * x)
@@ -530,7 +530,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     return _leaky_relu(x, negative_slope)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
     if not approximate:
@@ -598,7 +598,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return first * sigmoid(second)
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _squareplus(x: Any, b: Any) -> Array:
     x, b = inexact("squareplus", x, b)
     return _round_once(lambda x: _squareplus_beyond(x, wide(b)), x)
@@ -650,7 +650,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     return _squareplus(x, b)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def sparse_plus(x: ArrayLike) -> Array:
     """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between.
 
@@ -675,7 +675,7 @@ def sparse_plus(x: ArrayLike) -> Array:
     return _where(x <= -1, 0, xn.where(x >= 1, x, (middle + 1) ** 2 / 4))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """Return (x + 1) / 2 moved into [0, 1].
 
@@ -699,7 +699,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     return 0.5 * xn.clip(x + 1, 0, 2)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def log1mexp(x: ArrayLike) -> Array:
     """Return log(1 - e^-x) for x > 0, by the form that is exact on either side of log 2.
 
@@ -771,7 +771,7 @@ def standardize(
     axis, aval = static_axis(axis, "standardize"), x.aval
     x = wide(x)
 
-    def averaged(values: Any) -> Array:
+    def average_over(values: Any) -> Array:
         return xn.mean(values, axis, keepdims=True, where=where)
 
     average: Any = mean
@@ -781,16 +781,16 @@ def standardize(
     if mean is None and where is None and algorithm == "stable" and not is_cut:
         distance = bind("center", x, axes=axes)
     elif mean is None:
-        average = averaged(x)
+        average = average_over(x)
         distance = x - average
         # What the rounding of the mean left. It is 0 but for that, and so are its derivatives.
-        distance = distance - bind("stop_gradient", averaged(distance))
+        distance = distance - bind("stop_gradient", average_over(distance))
     else:
         distance = x - average
     if variance is None and algorithm == "stable":
-        variance = averaged(xn.square(abs(distance)))
+        variance = average_over(xn.square(abs(distance)))
     elif variance is None:
-        variance = xn.maximum(averaged(xn.square(abs(x))) - xn.square(xn.abs(average)), 0)
+        variance = xn.maximum(average_over(xn.square(abs(x))) - xn.square(xn.abs(average)), 0)
     factor = bind("rsqrt", array_of(xn.add(variance, epsilon), "standardize"))
     result: Array = distance * factor
     return dispatch.convert_to(result, aval.dtype, aval.weak_type)
@@ -899,7 +899,7 @@ def _mask(x: Array, where: Any, value: float) -> Array:
     return x if where is None else _where(mask_of(where, "softmax"), x, scalar_like(x, value))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("softmax", x)
     shifted = xn.exp(x - xn.max(_constant_of(x), axis, keepdims=True, initial=-math.inf))
@@ -934,7 +934,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return _where(where, result, 0)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _log_softmax(x: Any, axis: Any) -> Array:
     (x,) = inexact("log_softmax", x)
     shifted: Array = x - xn.max(_constant_of(x), axis, keepdims=True, initial=-math.inf)
@@ -992,7 +992,7 @@ def _offset(x: Array, axis: Any) -> _Offset:
     return _Offset(_where(xn.isfinite(high), high, 0), xn.equal(high, -math.inf))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
     (a,) = inexact("logsumexp", a)
     real = a.real if dtypes.is_complex(a.dtype) else a

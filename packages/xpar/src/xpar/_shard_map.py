@@ -302,7 +302,7 @@ class BlockSpec(NamedTuple):
             shape.append(math.prod([sizes[name] for name in self.last]))
         return xprim.shaped_array(tuple(shape), local.dtype, local.weak_type)
 
-    def typed(self, local: ShapedArray, mesh: Any, manual: Sequence[Any]) -> ShapedArray:
+    def type_whole(self, local: ShapedArray, mesh: Any, manual: Sequence[Any]) -> ShapedArray:
         """Return the abstract value of the whole, with what types say of it outside.
 
         Args:
@@ -381,12 +381,12 @@ class BlockSpec(NamedTuple):
         whole = self.whole(local, dict(mesh.shape)).strong()
         return Port(self.sharding(mesh, whole.ndim), whole, block, local.strong())
 
-    def stacked(self, mesh: Any) -> BlockSpec:
+    def stack(self, mesh: Any) -> BlockSpec:
         """Return how the parts of a sum lie, stacked along a last dimension."""
         axes = tuple([name for name in mesh.axis_names if name in self.spec.unreduced])
         return self._replace(spec=self.spec.update(unreduced=frozenset()), last=axes)
 
-    def batched(self, along: tuple[Any, ...] = ()) -> BlockSpec:
+    def batch(self, along: tuple[Any, ...] = ()) -> BlockSpec:
         """Return the spec of a value that gets a batch dimension in front, along these axes."""
         dim = None if self.dim is None else self.dim + 1
         return BlockSpec(self.spec.update(partitions=(along or None, *self.spec)), dim, self.axes)
@@ -398,7 +398,7 @@ class BlockSpec(NamedTuple):
             spec.update(unreduced=spec.reduced, reduced=spec.unreduced), self.dim, self.axes
         )
 
-    def shared(self, active: Sequence[Any]) -> tuple[Any, ...]:
+    def shared_axes(self, active: Sequence[Any]) -> tuple[Any, ...]:
         """Return the axes whose members all have the same piece."""
         used = {*self.spec.names(), *self.spec.sums, *self.axes}
         return tuple([name for name in active if name not in used])
@@ -413,7 +413,7 @@ def _sums_outside(spec: PartitionSpec, axes: Sequence[Any]) -> PartitionSpec:
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, mesh: Any, manual: Any, out_lays: Any, **_: Any) -> Any:
     return tuple([
-        lay.typed(a, mesh, manual) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)
+        lay.type_whole(a, mesh, manual) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)
     ])  # fmt: skip
 
 
@@ -435,7 +435,7 @@ def program_over_mesh(params: dict[str, Any], donated: tuple[bool, ...] = ()) ->
 
 def _program(jaxpr: ClosedJaxpr, params: dict[str, Any], donated: tuple[bool, ...]) -> Program:
     mesh = params["mesh"]
-    sides = [[xprim.Var(lay.typed(a, mesh, params["manual"]))
+    sides = [[xprim.Var(lay.type_whole(a, mesh, params["manual"]))
               for a, lay in zip(avals, lays, strict=True)]
              for avals, lays in ((jaxpr.in_avals, params["in_lays"]),
                                  (jaxpr.out_avals, params["out_lays"]))]  # fmt: skip
@@ -481,7 +481,7 @@ def _derive_specs(kind: str, params: dict[str, Any], entries: Any) -> dict[str, 
         }  # fmt: skip
     if kind == "transpose":
         outs = tuple([lay.dual() for lay in outs])
-    in_lays, out_lays = entries(params["in_lays"], outs, residual, BlockSpec.batched)
+    in_lays, out_lays = entries(params["in_lays"], outs, residual, BlockSpec.batch)
     if kind == "transpose":
         out_lays = [lay.dual() for lay in out_lays]
         if not params["check_vma"]:
@@ -500,7 +500,7 @@ def _log_spec(aval: ShapedArray, params: dict[str, Any]) -> BlockSpec:
 
 def _sum(lay: BlockSpec, active: Sequence[Any]) -> BlockSpec:
     """Return how the cotangents lie of a value that some members share: stacked, to be summed."""
-    shared = lay.shared(active)
+    shared = lay.shared_axes(active)
     return BlockSpec(lay.spec, 0, shared) if shared else lay
 
 
@@ -561,7 +561,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, **p
         if params["check_vma"]:
             batched = _with_examples_along(batched, mapped, mapped_out, along, params)
     changed = {
-        kind: tuple([lay.batched(along) if m else lay for lay, m in zip(lays, mask, strict=True)])
+        kind: tuple([lay.batch(along) if m else lay for lay, m in zip(lays, mask, strict=True)])
         for kind, lays, mask in (("in_lays", params["in_lays"], mapped),
                                  ("out_lays", params["out_lays"], mapped_out))
     }  # fmt: skip
@@ -640,19 +640,19 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     active, sizes = params["active"], dict(params["mesh"].shape)
     shares = []
     for ct, lay in zip(cts, params["out_lays"], strict=True):
-        count = math.prod([sizes[name] for name in lay.shared(active)])
+        count = math.prod([sizes[name] for name in lay.shared_axes(active)])
         one = type(ct) is xprim.Zero or count == 1
         shares.append(ct if one else mul(ct, scalar_like(ct, 1 / count)))
     found = _RULES["transpose"](handle, shares, *operands, **params)
     return [
-        ct if type(ct) is xprim.Zero or not lay.shared(active) else lax.reduce_sum(ct, (0,))
+        ct if type(ct) is xprim.Zero or not lay.shared_axes(active) else lax.reduce_sum(ct, (0,))
         for ct, lay in zip(found, params["in_lays"], strict=True)
     ]
 
 
 def _stack_specs(*, mesh: Any, in_lays: Any, out_lays: Any, **_params: Any) -> dict[str, Any]:
     return {
-        name: tuple([lay.stacked(mesh) for lay in lays])
+        name: tuple([lay.stack(mesh) for lay in lays])
         for name, lays in (("in_lays", in_lays), ("out_lays", out_lays))
     }
 

@@ -275,7 +275,7 @@ def _of_the_only_example(
 ) -> Callable[..., Any]:
     """Return a function of arrays with a dimension of size 1 in place of an axis."""
 
-    def mapped(*leaves: Any) -> Any:
+    def map_leaves(*leaves: Any) -> Any:
         result = fun(*[
             x if dim is None else lax.squeeze(x, (dim,))
             for x, dim in zip(leaves, in_axes, strict=True)
@@ -287,7 +287,7 @@ def _of_the_only_example(
             for x, dim in zip(values, dims, strict=True)
         ])  # fmt: skip
 
-    return mapped
+    return map_leaves
 
 
 def _position(positions: Positions, name: Any, outer: Sequence[Any]) -> int | None:

@@ -1089,7 +1089,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
     )  # fmt: skip
     count = group_size(names, groups)
 
-    def summed(leaf: Any) -> Any:
+    def add_up(leaf: Any) -> Any:
         if type(leaf) in _PYTHON_NUMBERS and not are_unequal(groups):
             return leaf * count
         value = _array("psum", leaf, names, adds_up=True)
@@ -1097,7 +1097,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
             value = convert(value, dtypes.int32)
         return psum_p.bind(value, axes=names, axis_index_groups=groups)[0] if names else value
 
-    return xtree.map(summed, x)
+    return xtree.map(add_up, x)
 
 
 @boundary
@@ -1224,7 +1224,7 @@ def psum_scatter(
     groups = check_groups("psum_scatter", axis_index_groups, names, over_several=True)
     count = group_size(names, groups)
 
-    def scattered(leaf: Any) -> Any:
+    def scatter(leaf: Any) -> Any:
         value = _array("psum_scatter", leaf, names, adds_up=True)
         dim = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, value.ndim)
         if not tiled and value.shape[dim] != count:
@@ -1241,7 +1241,7 @@ def psum_scatter(
             )  # fmt: skip
         return value if tiled else reshape(value, value.shape[:dim] + value.shape[dim + 1 :])
 
-    return xtree.map(scattered, x)
+    return xtree.map(scatter, x)
 
 
 @boundary
@@ -1296,7 +1296,7 @@ def all_gather(
     if groups is None and checked_axes.value.issuperset(names):
         primitive = _GATHERED[to]
 
-    def gathered(leaf: Any) -> Any:
+    def gather(leaf: Any) -> Any:
         value = _array("all_gather", leaf, names)
         dim = _dimension("all_gather", "axis", axis, value.ndim + (not tiled))
         if not tiled:
@@ -1309,7 +1309,7 @@ def all_gather(
             )  # fmt: skip
         return value
 
-    return xtree.map(gathered, x)
+    return xtree.map(gather, x)
 
 
 _GATHERED = {"varying": all_gather_p, "invarying": all_gather_invariant_p,
@@ -1359,7 +1359,7 @@ def all_to_all(
     groups = check_groups("all_to_all", axis_index_groups, names)
     count = group_size(names, groups)
 
-    def exchanged(leaf: Any) -> Any:
+    def exchange(leaf: Any) -> Any:
         value = _array("all_to_all", leaf, names)
         split = _dimension("all_to_all", "split_axis", split_axis, value.ndim)
         concat = _dimension("all_to_all", "concat_axis", concat_axis, value.ndim)
@@ -1379,7 +1379,7 @@ def all_to_all(
             axis_index_groups=groups,
         )[0]  # fmt: skip
 
-    return xtree.map(exchanged, x)
+    return xtree.map(exchange, x)
 
 
 def _exchange_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -> Array:
@@ -1441,10 +1441,10 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
                 got=f"{what}s {members}",
             ))  # fmt: skip
 
-    def permuted(leaf: Any) -> Any:
+    def permute(leaf: Any) -> Any:
         return ppermute_p.bind(_array("ppermute", leaf, name), axis_name=name, perm=pairs)[0]
 
-    return xtree.map(permuted, x)
+    return xtree.map(permute, x)
 
 
 @boundary
@@ -1595,11 +1595,11 @@ def _choose(
     )  # fmt: skip
     bind: Callable[..., Any] = primitive.bind
 
-    def chosen(leaf: Any) -> Any:
+    def choose(leaf: Any) -> Any:
         value = _array(operation, leaf, names)
         return bind(value, axes=names, axis_index_groups=groups)[0] if names else value
 
-    return xtree.map(chosen, x)
+    return xtree.map(choose, x)
 
 
 def _array(operation: str, value: Any, names: Sequence[Any], *, adds_up: bool = False) -> Array:

@@ -74,7 +74,7 @@ class Job:
     process_id: int | None = None
     local_device_ids: tuple[int, ...] | None = None
 
-    def completed(self, other: Job) -> Job:
+    def complete(self, other: Job) -> Job:
         """Return what is known here, and else there."""
         known = {name: getattr(self, name) for name in Job.__slots__
                  if getattr(self, name) is not None}  # fmt: skip
@@ -108,10 +108,10 @@ def job_of_environment(method: str | None, environ: Mapping[str, str] = os.envir
                 got=f"cluster_detection_method={method!r}",
                 expected="the variables that it sets in the environment",
             ))  # fmt: skip
-        return own.completed(ask(environ))
+        return own.complete(ask(environ))
     for is_present, ask in _SCHEDULERS.values():
         if is_present(environ):
-            return own.completed(ask(environ))
+            return own.complete(ask(environ))
     return own
 
 
@@ -174,7 +174,7 @@ def _ompi(environ: Mapping[str, str]) -> Job:
         found = Job(f"{host}:{_port_of(int(launcher[1]) // 4096)}")
     size, rank, local = (_number(environ, name) for name in _OMPI)
     assert local is not None
-    return Job(None, size, rank, (local,)).completed(found)
+    return Job(None, size, rank, (local,)).complete(found)
 
 
 def _pmix(environ: Mapping[str, str]) -> Job:
@@ -1296,7 +1296,7 @@ def notice_of_preemption() -> Any:
 def _complete(job: Job, method: str | None) -> Job:
     """Return what is known of the processes, completed by the environment and checked."""
     if None in (job.coordinator_address, job.num_processes, job.process_id):
-        job = job.completed(job_of_environment(method))
+        job = job.complete(job_of_environment(method))
     elif job.local_device_ids is None and method != "deactivate":
         own = job_of_environment("deactivate")
         job = replace(job, local_device_ids=own.local_device_ids)

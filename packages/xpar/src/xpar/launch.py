@@ -566,7 +566,7 @@ def _attempt(
         finally:
             for child in children:
                 child.kill()
-        blamed = _failed_processes(Path(reports), ended | stopped)
+        blamed = _find_failed_processes(Path(reports), ended | stopped)
     if failed is None and job.is_interrupted():
         for child in children:
             child.show_held()
@@ -578,7 +578,7 @@ def _attempt(
     return _last_words(children, part.num_processes, culprit, ended), blamed
 
 
-def _failed_processes(reports: Path, ended: set[int]) -> set[int]:
+def _find_failed_processes(reports: Path, ended: set[int]) -> set[int]:
     """Return which processes of this host have failed by themselves.
 
     Those that ended because of others have reported whose fault it is.
@@ -696,7 +696,7 @@ class _Child:
         if self._held and time.monotonic() > self._held_since + _HOLD:
             self.show_held()
 
-    def said(self, text: str) -> bool:
+    def has_said(self, text: str) -> bool:
         """Return whether a text is in what was kept back."""
         with self._screen:
             return any(text in line for line in self._held)
@@ -739,7 +739,7 @@ def _watch(children: list[_Child], job: Job, signals: _Signals, heartbeat: float
                 child.send(number)
         failed = [child for child in children if child.process.poll()]
         if failed:
-            causes = [child for child in failed if not child.said("ProcessFailureError")]
+            causes = [child for child in failed if not child.has_said("ProcessFailureError")]
             return (causes or failed)[0]
         if all(child.process.poll() == 0 for child in children) or job.is_interrupted():
             return None

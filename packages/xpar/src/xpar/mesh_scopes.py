@@ -335,18 +335,18 @@ def _call_with_values(
     """
     around: Any = current_mesh.value
 
-    def seen_over(mesh: Mesh, old: Mesh, x: Any) -> Any:
+    def view_over(mesh: Mesh, old: Mesh, x: Any) -> Any:
         held = x.concrete() if isinstance(x, Tracer) else x
         sharding = held.sharding if isinstance(held, ConcreteArray) else None
         if isinstance(sharding, NamedSharding) and sharding.mesh == old:
             return device_put(x, sharding.update(mesh=mesh))
         return x
 
-    args, kwargs = xtree.map(functools.partial(seen_over, inside, around), (args, kwargs))
+    args, kwargs = xtree.map(functools.partial(view_over, inside, around), (args, kwargs))
     with current_mesh(inside):
         result = f(*args, **kwargs)
     leaves, tree = flat_arrays(result, operation)
-    leaves = [seen_over(around, inside, x) for x in leaves]
+    leaves = [view_over(around, inside, x) for x in leaves]
     return tree.unflatten([
         x if place is None else reshard(x, place)
         for x, place in zip(leaves, places_of_results(out, result, operation), strict=True)

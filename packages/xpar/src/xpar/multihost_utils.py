@@ -199,14 +199,14 @@ def host_local_array_to_global_array(
       ValueError: a spec is None, or a part does not divide over the devices.
     """
 
-    def globalized(x: Any, spec: Any) -> Any:
+    def globalize(x: Any, spec: Any) -> Any:
         _check_spec("host_local_array_to_global_array", spec)
         if _is_spread(x):
             return x
         sharding = NamedSharding(global_mesh, spec)
         return sharded_arrays.make_array_from_process_local_data(sharding, x)
 
-    return _with_specs(globalized, local_inputs, pspecs)
+    return _with_specs(globalize, local_inputs, pspecs)
 
 
 def global_array_to_host_local_array(
@@ -226,7 +226,7 @@ def global_array_to_host_local_array(
       ValueError: a spec is None, or the devices of this process are not a block of the mesh.
     """
 
-    def localized(x: Any, spec: Any) -> Any:
+    def localize(x: Any, spec: Any) -> Any:
         _check_spec("global_array_to_host_local_array", spec)
         if not _is_spread(x):
             return x
@@ -237,7 +237,7 @@ def global_array_to_host_local_array(
         shape = tuple([n * count for n, count in zip(pieces[0].shape, sizes, strict=True)])
         return make_array_from_single_device_arrays(shape, local, pieces)
 
-    return _with_specs(localized, global_inputs, pspecs)
+    return _with_specs(localize, global_inputs, pspecs)
 
 
 def _with_specs(function: Any, tree: Any, specs: Any) -> Any:
@@ -302,7 +302,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
         raise ValueError(message(
             "live_devices", "none of the devices is of this process.", got=str(list(devices))
         ))  # fmt: skip
-    before = gateway.watched(lambda: watch.member.live(processes))
+    before = gateway.wait_watched(lambda: watch.member.live(processes))
     failure: Exception | None = None
     try:
         yield sorted([d for d in devices if d.process_index in before], key=lambda d: d.id)

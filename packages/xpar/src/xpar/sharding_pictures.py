@@ -67,14 +67,14 @@ def _label(devices: Sequence[Any]) -> str:
     return f"{devices[0].platform.upper()} {','.join([str(device.id) for device in devices])}"
 
 
-def painted(text: str, number: int) -> str:
+def paint_piece(text: str, number: int) -> str:
     """Return a text on the background of a piece, in the words of terminals."""
     return f"\x1b[30;{_COLOURS[number % len(_COLOURS)]}m{text}\x1b[0m"
 
 
 def drawn(
     cells: list[list[str]], width: int, height: int, in_colour: bool,
-    paint: Callable[[str, int], str] = painted,
+    paint: Callable[[str, int], str] = paint_piece,
 ) -> list[str]:  # fmt: skip
     """Return the lines of a table.
 

@@ -235,7 +235,7 @@ class Programs(DerivedRules):
         for name, numbers in places.items():
             for program in _each(params[name]):
                 wanted = self._select_wanted(name, live)
-                for k in compress(numbers, needed_arguments(program, wanted)):
+                for k in compress(numbers, find_needed_arguments(program, wanted)):
                     needed[k] = True
         before = list(live)
         for result, k in enumerate(carried):
@@ -250,7 +250,7 @@ class Programs(DerivedRules):
     def _derive_checked_rule(self, primitive: Any) -> Callable[..., Any]:
         """Return the rule that passes the state through: in front of what is carried, or of all."""
 
-        def checked(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
+        def check(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
             new, spans = len(state), self.spans(params, len(operands))
             changed: Params = {}
             with self.scope(params):
@@ -272,7 +272,7 @@ class Programs(DerivedRules):
             results = primitive.bind(*operands[:at], *state, *operands[at:], **params | changed)
             return results[:new], results[new:]
 
-        return checked
+        return check
 
 
 def _no_scope(_params: Params) -> AbstractContextManager[Any]:
@@ -310,7 +310,7 @@ def _narrow(closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bo
     return ClosedJaxpr(jaxpr.replace(invars=invars), exact.consts)
 
 
-def needed_arguments(closed: ClosedJaxpr, results: Sequence[bool]) -> list[bool]:
+def find_needed_arguments(closed: ClosedJaxpr, results: Sequence[bool]) -> list[bool]:
     """Return for each argument whether some of the results depend on it."""
     return prune_dead_code(closed, results)[1]
 
@@ -452,7 +452,7 @@ class _CallRules:
         self.scope = scope
         self.primitive: Primitive | None = None  # is made with these rules
 
-    def transformed(self, transform: Callable[..., Any], params: Params, *args: Any) -> Any:
+    def transform(self, transform: Callable[..., Any], params: Params, *args: Any) -> Any:
         """Return the program that a method of a handle derives, and the references that it uses."""
         if self.scope is None:  # as `derive_with_refs` does, in the same frame
             now = state.__dict__
@@ -484,7 +484,7 @@ class _CallRules:
             **params: Any) -> Any:  # fmt: skip
         """Call the forward derivative."""
         mask = nonzero(tangents)
-        (forward, mask_out), refs = self.transformed(handle.jvp_jaxpr, params, jaxpr, mask)
+        (forward, mask_out), refs = self.transform(handle.jvp_jaxpr, params, jaxpr, mask)
         results = self.bind(
             "jvp", forward, [*primals, *where_true(tangents, mask)], params,
             lambda ins, outs, *_: (
@@ -499,7 +499,7 @@ class _CallRules:
                   jaxpr: ClosedJaxpr, **params: Any) -> Any:  # fmt: skip
         """Call the primal part now, and the linear part with its residuals on the tape."""
         mask = nonzero(tangents)
-        split, refs = self.transformed(handle.linearize_jaxpr, params, jaxpr, mask)
+        split, refs = self.transform(handle.linearize_jaxpr, params, jaxpr, mask)
         count, mask_out = split.num_results, split.nonzero_out
         num_new = len(split.primal.out_avals) - count - sum(used.is_written for used in refs)
         values = read_refs(refs)
@@ -527,7 +527,7 @@ class _CallRules:
         """Call the transposed program."""
         linear = [type(x) is Linear for x in operands]
         known, given = [not lin for lin in linear], nonzero(cts)
-        (backward, mask_out), refs = self.transformed(
+        (backward, mask_out), refs = self.transform(
             handle.transpose_jaxpr, params, jaxpr, linear, given
         )
         results = self.bind(
@@ -548,9 +548,7 @@ class _CallRules:
               **params: Any) -> Any:  # fmt: skip
         """Call the program for whole batches."""
         values, mapped = all_to_front(axis, operands, dims)
-        (batched, mapped_out), refs = self.transformed(
-            axis.batch_jaxpr, params, jaxpr, mapped, False
-        )
+        (batched, mapped_out), refs = self.transform(axis.batch_jaxpr, params, jaxpr, mapped, False)
         results = self.bind(
             "batched", batched, values, params,
             lambda ins, outs, _, shift: (

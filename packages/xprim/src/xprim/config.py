@@ -432,7 +432,7 @@ class Option(OneOfItsName, Generic[T]):
         except (TypeError, ValueError):
             raise self._refusal(self.environment_variable, text, ValueError) from None
 
-    def expected(self) -> str:
+    def describe_choices(self) -> str:
         """Say in words which values the option takes."""
         if self.choices is not None:
             return "one of " + ", ".join(map(repr, self.choices))
@@ -444,7 +444,7 @@ class Option(OneOfItsName, Generic[T]):
         if self.kind is bool:
             return True
         problem = "the value for the scope is missing."
-        raise TypeError(message(f"config.{self.name}", problem, expected=self.expected()))
+        raise TypeError(message(f"config.{self.name}", problem, expected=self.describe_choices()))
 
     def _refusal(
         self, operation: str, value: object, error: type[Exception] | None = None
@@ -453,7 +453,7 @@ class Option(OneOfItsName, Generic[T]):
             same_type = any(type(value) is type(choice) for choice in self.choices or ())
             error = ValueError if same_type else TypeError
         problem = "the option does not take this value."
-        return error(message(operation, problem, got=repr(value), expected=self.expected()))
+        return error(message(operation, problem, got=repr(value), expected=self.describe_choices()))
 
     def __bool__(self) -> bool:
         return bool(self.value)

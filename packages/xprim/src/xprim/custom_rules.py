@@ -84,9 +84,9 @@ class _BatchedCall:
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Run the function on whole batches."""
         call = self._call
-        return self.placed(*self.axis.run(lambda *xs: run_call(call, *xs), operands, self._dims))
+        return self.place(*self.axis.run(lambda *xs: run_call(call, *xs), operands, self._dims))
 
-    def placed(
+    def place(
         self, values: Sequence[Any], dims: Sequence[Any], more_dims: Sequence[Any] = ()
     ) -> tuple[Any, ...]:
         """Return results as they leave the call; `more_dims` are those of residuals."""
@@ -102,22 +102,22 @@ class _BatchedCall:
         """Return the batch dimensions of results, once something has run."""
         return (0 if self.mapped else not_mapped,) * len(outs)
 
-    def transposed(self, bwd: Any, residual_dims: Sequence[Any]) -> Any:
+    def transpose(self, bwd: Any, residual_dims: Sequence[Any]) -> Any:
         """Return `bwd` on the cotangents of results that have left the call."""
         axis, operand_dims = self.axis, self._dims
 
-        def batched_bwd(residuals: Any, cotangents: Any) -> list[Any]:
+        def batch_bwd(residuals: Any, cotangents: Any) -> list[Any]:
             def flat(*both: Any) -> Any:
                 return bwd(both[: len(residuals)], both[len(residuals) :])
 
             dims = (*residual_dims, *self.dims(cotangents))
             cts, ct_dims = axis.run(flat, (*residuals, *cotangents), dims)
-            placed = self.placed(cts, ct_dims)
+            placed = self.place(cts, ct_dims)
             if not self.mapped:
                 return list(placed)
             return [axis.cotangent_for(ct, d) for ct, d in zip(placed, operand_dims, strict=True)]
 
-        return _display_as(bwd, batched_bwd)
+        return _display_as(bwd, batch_bwd)
 
     def _front(self, x: Any, dim: Any) -> Any:
         if type(x) is Zero:
@@ -183,15 +183,15 @@ def _linearize_jvp(
 def _batch_jvp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, jvp: Any) -> Any:
     batch = _BatchedCall(axis, call, dims)
 
-    def batched_rule(primals: Any, tangents: Any) -> Any:
+    def batch_rule(primals: Any, tangents: Any) -> Any:
         def flat(*both: Any) -> Any:
             outs, out_dots = jvp(both[: len(primals)], both[len(primals) :])
             return (*outs, *out_dots)
 
-        both = batch.placed(*axis.run(flat, (*primals, *tangents), (*dims, *dims)))
+        both = batch.place(*axis.run(flat, (*primals, *tangents), (*dims, *dims)))
         return both[: len(both) // 2], both[len(both) // 2 :]
 
-    outs = custom_jvp_call_p.bind(*operands, call=batch, jvp=batched_rule)
+    outs = custom_jvp_call_p.bind(*operands, call=batch, jvp=batch_rule)
     return outs, batch.dims(outs)
 
 
@@ -344,25 +344,25 @@ def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any
     batch = _BatchedCall(axis, call, dims)
     residual_dims: dict[tuple[bool, ...], Sequence[Any]] = {}  # by what was perturbed in a run
 
-    def batched_fwd(perturbed: Sequence[bool]) -> FlatFunction:
+    def batch_fwd(perturbed: Sequence[bool]) -> FlatFunction:
         def run_fwd(*primals: Any) -> list[Any]:
             results, out_dims = axis.run(fwd(perturbed), primals, dims)
             count = count_outs()
             residual_dims[tuple(perturbed)] = more_dims = out_dims[count:]
-            outs = batch.placed(results[:count], out_dims[:count], more_dims)
+            outs = batch.place(results[:count], out_dims[:count], more_dims)
             return [*outs, *results[count:]]
 
         return run_fwd
 
-    def batched_bwd(perturbed: Sequence[bool]) -> Any:
-        return batch.transposed(_bwd_after(bwd, perturbed), residual_dims[tuple(perturbed)])
+    def batch_bwd(perturbed: Sequence[bool]) -> Any:
+        return batch.transpose(_bwd_after(bwd, perturbed), residual_dims[tuple(perturbed)])
 
-    def batched_remat(rule: Any, policy: Any) -> FlatFunction:
-        return lambda *primals: batch.placed(*axis.run(rule(policy), primals, dims))
+    def batch_remat(rule: Any, policy: Any) -> FlatFunction:
+        return lambda *primals: batch.place(*axis.run(rule(policy), primals, dims))
 
-    rules = {name: functools.partial(batched_remat, rule) for name, rule in remat.items()}
+    rules = {name: functools.partial(batch_remat, rule) for name, rule in remat.items()}
     outs = custom_vjp_call_p.bind(
-        *operands, call=batch, fwd=batched_fwd, bwd=BackwardRule(batched_bwd, _name_of(bwd)),
+        *operands, call=batch, fwd=batch_fwd, bwd=BackwardRule(batch_bwd, _name_of(bwd)),
         count_outs=count_outs, **rules,
     )  # fmt: skip
     return outs, batch.dims(outs)
@@ -381,7 +381,7 @@ def _check_vjp(
     def forward(perturbed: Sequence[bool]) -> Any:
         return with_state(fwd(perturbed[count:]))
 
-    def rematerialized(rule: Any, policy: Any) -> Any:
+    def rematerialize(rule: Any, policy: Any) -> Any:
         return with_state(rule(policy))
 
     def backward(perturbed: Sequence[bool]) -> Any:
@@ -393,7 +393,7 @@ def _check_vjp(
     results = custom_vjp_call_p.bind(
         *before, *operands, call=program, fwd=forward, bwd=BackwardRule(backward, _name_of(bwd)),
         count_outs=lambda: count_outs() + count,
-        **{name: functools.partial(rematerialized, rule) for name, rule in remat.items()},
+        **{name: functools.partial(rematerialize, rule) for name, rule in remat.items()},
     )  # fmt: skip
     return results[:count], results[count:]
 
@@ -498,7 +498,7 @@ def _linear_batch(axis: BatchAxis, operands: Any, dims: Any, *, bwd: Any, num_re
     outs = custom_vjp_linear_p.bind(
         *operands[:num_residuals],
         *dots,
-        bwd=batch.transposed(bwd, dims[:num_residuals]),
+        bwd=batch.transpose(bwd, dims[:num_residuals]),
         num_residuals=num_residuals,
         out_avals=tuple([axis.batched_aval(a) for a in out_avals]),
     )

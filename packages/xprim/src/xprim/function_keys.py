@@ -650,7 +650,7 @@ class Walk:
         """Say that something is not known to be constant."""
         raise NotConstantError(reason)
 
-    def named(self, name: str, value: Any) -> Hashable:
+    def key_with_name(self, name: str, value: Any) -> Hashable:
         """Return a name and the key of what it stands for; errors then tell the name."""
         try:
             return (name, self.key(value))
@@ -727,7 +727,7 @@ class Walk:
             return self._of_library(fun)
         return self._visit(fun, self._library_wrapper if is_library else self._user_function)
 
-    def _transformed_function(self, fun: Transformed) -> Hashable:
+    def _key_of_transformed(self, fun: Transformed) -> Hashable:
         own = fun.__dict__.get(PARTS)
         if own is not None and own[0]() is fun:
             return ("own", self.key(own[1]()))
@@ -757,8 +757,8 @@ class Walk:
     def _own(self, fun: types.FunctionType) -> tuple[Hashable, ...]:
         return (
             "function", fun.__code__, fun.__name__, fun.__qualname__, self.key(fun.__module__),
-            tuple([self.named("a default", v) for v in fun.__defaults__ or ()]),
-            tuple([self.named(f"the default of {k}", v)
+            tuple([self.key_with_name("a default", v) for v in fun.__defaults__ or ()]),
+            tuple([self.key_with_name(f"the default of {k}", v)
                    for k, v in sorted((fun.__kwdefaults__ or {}).items())]),
             tuple(self.attributes(attributes_of(fun))),
         )  # fmt: skip
@@ -778,7 +778,7 @@ class Walk:
                 found += [self.chain(value, chain, "enclosing variable")
                           for chain in chains if chain[0] == name]  # fmt: skip
             else:
-                found.append(self.named(f"enclosing variable {name}", value))
+                found.append(self.key_with_name(f"enclosing variable {name}", value))
         return tuple(found)
 
     def _globals(self, fun: Any, chains: tuple[Chain, ...]) -> Hashable:
@@ -802,10 +802,14 @@ class Walk:
         while isinstance(value, types.ModuleType) and count < len(chain):
             value = attribute_of_module(value, chain[count])
             count += 1
-        return self.named(f"{what} {'.'.join(chain[:count])}", value)
+        return self.key_with_name(f"{what} {'.'.join(chain[:count])}", value)
 
     def _method(self, value: types.MethodType) -> Hashable:
-        return ("method", self.key(value.__func__), self.named("its object", value.__self__))
+        return (
+            "method",
+            self.key(value.__func__),
+            self.key_with_name("its object", value.__self__),
+        )
 
     def _builtin(self, value: types.BuiltinFunctionType) -> Hashable:
         owner = value.__self__
@@ -814,7 +818,7 @@ class Walk:
         if owner is None or isinstance(owner, types.ModuleType):
             return self.refuse(f"{value.__name__} may give something else at each call", value)
         # made anew at each access: "abc".join
-        return ("builtin method", value.__name__, self.named("its object", owner))
+        return ("builtin method", value.__name__, self.key_with_name("its object", owner))
 
     def _ufunc(self, value: np.ufunc) -> Hashable:
         if not is_compiled_ufunc(value):
@@ -839,7 +843,7 @@ class Walk:
 
     def _structure(self, value: xtree.PyTreeDef) -> Hashable:
         if value.node is not None and value.node.type not in _KEY_WALK_CONTAINERS:
-            self.named("its node", value.node.type)
+            self.key_with_name("its node", value.node.type)
         for child in value.children():
             self._structure(child)
         return Identity(value)
@@ -848,10 +852,10 @@ class Walk:
         if not is_library_class(type(value)):
             return self._instance(value)
         return (
-            type(value), self.named("its function", value.func),
-            tuple([self.named(f"argument {i}", v) for i, v in enumerate(value.args)]),
-            tuple([self.named(f"argument {k}", v) for k, v in value.keywords.items()]),
-            tuple([self.named(f"attribute {k}", v) for k, v in vars(value).items()]),
+            type(value), self.key_with_name("its function", value.func),
+            tuple([self.key_with_name(f"argument {i}", v) for i, v in enumerate(value.args)]),
+            tuple([self.key_with_name(f"argument {k}", v) for k, v in value.keywords.items()]),
+            tuple([self.key_with_name(f"attribute {k}", v) for k, v in vars(value).items()]),
         )  # fmt: skip
 
     def _module(self, value: types.ModuleType) -> Hashable:
@@ -886,7 +890,7 @@ class Walk:
 
     def attributes(self, values: Any) -> list[Hashable]:
         """Return the keys of named values, in their order."""
-        return [self.named(f"attribute {k}", v) for k, v in values.items()]
+        return [self.key_with_name(f"attribute {k}", v) for k, v in values.items()]
 
     def _fields(self, cls: type) -> list[Hashable]:
         """Return what `dataclasses.fields` shows of a class."""
@@ -894,13 +898,13 @@ class Walk:
         for name, field in vars(cls).get("__dataclass_fields__", {}).items():
             of_field = [v for v in (field.default, field.default_factory)
                         if v is not _dataclasses.MISSING]  # fmt: skip
-            found.append(self.named(f"field {name}", (*field.metadata.items(), *of_field)))
+            found.append(self.key_with_name(f"field {name}", (*field.metadata.items(), *of_field)))
         return found
 
     def _registration(self, node: Any) -> list[Hashable]:
         """Return by which functions instances of a class are taken apart and put together."""
         functions = (node.flatten, node.unflatten, node.flatten_with_keys)
-        return [self.named("as a node of trees", function) for function in functions]
+        return [self.key_with_name("as a node of trees", function) for function in functions]
 
     def _static_method(self, value: Any) -> Hashable:
         return (type(value), self.key(value.__func__))
@@ -908,14 +912,14 @@ class Walk:
     def _property(self, value: property) -> Hashable:
         return (type(value), self.key(value.fget), self.key(value.fset), self.key(value.fdel))
 
-    def _cached_property(self, value: functools.cached_property[Any]) -> Hashable:
+    def _key_of_cached_property(self, value: functools.cached_property[Any]) -> Hashable:
         return (type(value), self.key(value.func))
 
     def _member(self, value: enum.Enum) -> Hashable:
         own = {k: v for k, v in vars(value).items() if k not in ENUM_BOOKKEEPING}
         return self._visit(value, lambda _: (
-            "member", self.key(type(value)), value._name_, self.named("value", value._value_),
-            *self.attributes(own),
+            "member", self.key(type(value)), value._name_,
+            self.key_with_name("value", value._value_), *self.attributes(own),
         ))  # fmt: skip
 
     def _instance(self, value: Any) -> Hashable:
@@ -969,9 +973,9 @@ Walk._by_kind = {
     tuple: Walk._tuple,
     frozenset: Walk._frozenset,
     property: Walk._property,
-    functools.cached_property: Walk._cached_property,
+    functools.cached_property: Walk._key_of_cached_property,
     types.FunctionType: Walk._function,
-    Transformed: Walk._transformed_function,
+    Transformed: Walk._key_of_transformed,
     types.MethodType: Walk._method,
     types.BuiltinFunctionType: Walk._builtin,
     types.MethodWrapperType: Walk._builtin,
@@ -1059,10 +1063,13 @@ class _StateWalk(Walk):
 
     def _contents(self, value: Any) -> Hashable:
         if isinstance(value, dict | types.MappingProxyType):
-            return ("contents", *[self.named(_item(k), v) for k, v in self._some(value.items())])
+            return (
+                "contents",
+                *[self.key_with_name(_item(k), v) for k, v in self._some(value.items())],
+            )
         if isinstance(value, list | tuple | collections.deque):
             items = enumerate(self._some(value))
-            return ("contents", *[self.named(f"[{i}]", v) for i, v in items])
+            return ("contents", *[self.key_with_name(f"[{i}]", v) for i, v in items])
         if isinstance(value, set | frozenset):
             return (
                 "contents",
@@ -1092,7 +1099,7 @@ class _StateWalk(Walk):
                   if type(item) is types.MemberDescriptorType}  # fmt: skip
         values |= held
         read = sorted(self._read.intersection(values))
-        found = [self.named(f".{name}", values[name]) for name in read]
+        found = [self.key_with_name(f".{name}", values[name]) for name in read]
         return ("object", _weakly(value), kind, *found)
 
 

@@ -716,13 +716,13 @@ def _step_of_value(y: Any) -> Any:
 
 
 def _stack_values(ys: Any) -> Any:
-    def stacked(x: Any) -> Any:
+    def stack(x: Any) -> Any:
         if not _is_steps(x):
             return x
         moved = [_move(y, 0, a) for y, a in zip(x.leaves, x.axes, strict=True)]
         return from_leaves(x.aval.inc_rank(x.leaves[0].shape[0], x.aval.leading_axis_spec()), moved)
 
-    return xtree.map(stacked, ys, is_leaf=_is_steps)
+    return xtree.map(stack, ys, is_leaf=_is_steps)
 
 
 def _leading_axes(element: HiType, spec: Any) -> list[int]:

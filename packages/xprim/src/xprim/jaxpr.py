@@ -606,7 +606,7 @@ def format_jaxpr(
     """
     if isinstance(jaxpr, Equation):
         alone = _Printer(Jaxpr((), (), jaxpr.outputs, [jaxpr]), source_info, name_stack)
-        return "\n".join(alone.named_from_operands(jaxpr))
+        return "\n".join(alone.name_from_operands(jaxpr))
     return "\n".join(_Printer(jaxpr, source_info, name_stack).jaxpr(jaxpr, 0))
 
 
@@ -615,7 +615,7 @@ class _Printer:
 
     def __init__(self, jaxpr: Jaxpr, source_info: bool, name_stack: bool) -> None:
         self._source_info, self._name_stack = source_info, name_stack
-        self._used = set(_used_variables(jaxpr))
+        self._used = set(_find_used_variables(jaxpr))
         self._names: dict[Var, str] = {}
         self._fresh = _letters()
 
@@ -626,7 +626,7 @@ class _Printer:
         tail = f"in {_in_parentheses([self._atom(x) for x in jaxpr.outvars])} }}"
         return self._fold_if_short(head, body, tail, column)
 
-    def named_from_operands(self, eqn: Equation) -> list[str]:
+    def name_from_operands(self, eqn: Equation) -> list[str]:
         """Return an equation that stands for itself."""
         for x in eqn.inputs:
             self._atom(x)
@@ -700,12 +700,12 @@ def _open(jaxpr: ClosedJaxpr | Jaxpr) -> Jaxpr:
     return jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
 
 
-def _used_variables(jaxpr: Jaxpr) -> Iterator[Atom]:
+def _find_used_variables(jaxpr: Jaxpr) -> Iterator[Atom]:
     yield from jaxpr.outvars
     for eqn in jaxpr.eqns:
         yield from eqn.inputs
         for inner in subjaxprs(eqn.params):
-            yield from _used_variables(inner)
+            yield from _find_used_variables(inner)
 
 
 def _describe_params(eqn: Equation) -> list[tuple[str, Any]]:

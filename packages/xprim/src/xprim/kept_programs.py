@@ -123,7 +123,7 @@ class KeptPrograms:
             kept = own.find(call, seen_by(fun, tree, statics))
         else:
             kept = None if key is None else self._kept_by_key.get((key, *call))
-        found = None if kept is None else kept.staged()
+        found = None if kept is None else kept.revive()
         if found is not None:
             return found
         found = stage()
@@ -138,7 +138,7 @@ class KeptPrograms:
     def get_or_stage(self, key: Hashable, stage: Callable[[], Staged]) -> Staged:
         """Return the program of a key, staged now unless it is kept; None is never a key."""
         kept = None if key is None else self._kept_by_key.get(key)
-        found = None if kept is None else kept.staged()
+        found = None if kept is None else kept.revive()
         if found is None:
             found = stage()
             if key is not None and not (found.captured or found.refs):
@@ -198,7 +198,7 @@ class _Kept:
         self.captured = [weakref.ref(x) for x in staged.captured]
         self.out_tree = staged.out_tree
 
-    def staged(self) -> Staged | None:
+    def revive(self) -> Staged | None:
         """Return the program for a function that captures the same arrays; None: they are gone."""
         captured = [ref() for ref in self.captured]
         if any(x is None for x in captured):

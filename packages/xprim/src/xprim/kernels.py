@@ -177,7 +177,7 @@ class KernelTable(dict[Any, Any]):
         if found is REFUSED:
             return None
         if type(found) is _Checked:
-            return found.compared(_make_kernel(self.name, key, make, args))
+            return found.compare(_make_kernel(self.name, key, make, args))
         if found is None or type(found) is int:
             checked = _checks.used and _values.enable_checks
             count = found or 0
@@ -335,7 +335,7 @@ class _Checked:
         self.computed = computed  # a primitive, or a function
         self.rule_kind = rule_kind
 
-    def compared(self, made_again: Kernel) -> Kernel | None:
+    def compare(self, made_again: Kernel) -> Kernel | None:
         """Return the kernel if the rules still give the programs that it was made from."""
         if made_again is REFUSED:
             return None

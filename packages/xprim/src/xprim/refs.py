@@ -144,7 +144,7 @@ class BaseRef:
                 value = self._of_outside(trace, value)
             trace = trace.parent
         if trace is None or self.ended_by:
-            raise self._freed_error()
+            raise self._error_of_freed()
         self._value, self._is_shared = value, is_shared
 
     def end(self, how: str) -> Array:
@@ -182,7 +182,7 @@ class BaseRef:
                 return self._use(trace).now  # type: ignore[no-any-return]
             trace = trace.parent
         if trace is None or self.ended_by:
-            raise self._freed_error()
+            raise self._error_of_freed()
         return self._value
 
     def _use(self, trace: Any) -> RefUse:
@@ -199,7 +199,7 @@ class BaseRef:
         (outside,) = received
         return outside  # type: ignore[no-any-return]
 
-    def _freed_error(self) -> ValueError:
+    def _error_of_freed(self) -> ValueError:
         if self.ended_by:
             return ValueError(message(
                 self.kind, f"it is used after {self.ended_by}.",

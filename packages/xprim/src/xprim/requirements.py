@@ -356,11 +356,13 @@ def name_argument(error: BaseException) -> None:
         and one that the user's own code raised further in, stays as it is.
     """
     if type(error) in (TypeError, ValueError) or isinstance(error, _OF_TRACED):
-        for fun, given in called(error.__traceback__):
+        for fun, given in calls_left(error.__traceback__):
             _look_at(error, fun, given)
 
 
-def called(traceback: TracebackType | None) -> Iterator[tuple[Callable[..., Any], dict[str, Any]]]:
+def calls_left(
+    traceback: TracebackType | None,
+) -> Iterator[tuple[Callable[..., Any], dict[str, Any]]]:
     """Yield the public function that an error leaves, with its arguments, if no user's code did."""
     frames: list[FrameType] = []
     while traceback is not None:

@@ -217,7 +217,7 @@ class _AsItIs(ProcessOption[Any]):
     def __init__(self, name: str, value: Any, doc: str) -> None:
         super().__init__(name, value, doc, choices=(value,))
 
-    def expected(self) -> str:
+    def describe_choices(self) -> str:
         """Return what the option takes, in words."""
         return f"{self.default!r}: {self.doc}"
 

@@ -142,7 +142,7 @@ def are_passed_by_caller(operands: Sequence[Operand]) -> bool:
       Whether each is among the arguments of the function that the innermost frame outside of the
       library has called. If not, it is counted: see `times_let_pass`.
     """
-    frame = _called_frame()
+    frame = _find_called_frame()
     if frame.f_globals["__name__"] == "xprim.promotion":  # the caller asks what operands would do
         return True
     found = list(_avals(_arguments(frame)))
@@ -162,7 +162,7 @@ def _differ_besides(operands: Sequence[Operand], numbers: Sequence[Operand]) -> 
 
 def arguments_of_caller() -> list[Any]:
     """Return the leaves of what the caller's code has passed, but for traced values."""
-    leaves = xtree.leaves(_arguments(_called_frame()))
+    leaves = xtree.leaves(_arguments(_find_called_frame()))
     return [
         x
         for x in leaves
@@ -170,7 +170,7 @@ def arguments_of_caller() -> list[Any]:
     ]
 
 
-def _called_frame() -> FrameType:
+def _find_called_frame() -> FrameType:
     """Return the outermost frame of the library that the caller's code has called."""
     frame = sys._getframe(2)
     while True:
@@ -309,7 +309,7 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
             kind = "inf" if fault == _INFINITY else "nan"
             raise FloatingPointError(message(
                 name, f"{fault} was computed: invalid value ({kind}) encountered in {name}.",
-                got=_made_by(name, fault, operands, result),
+                got=_describe_maker(name, fault, operands, result),
                 where=describe(state.source or capture()),
             ))  # fmt: skip
 
@@ -329,7 +329,9 @@ def range_text(low: float, high: float) -> str:
     return f"of {low:g}" if low == high else f"from {low:g} to {high:g}"
 
 
-def _made_by(name: str, fault: str, operands: Sequence[Any], result: np.ndarray[Any, Any]) -> str:
+def _describe_maker(
+    name: str, fault: str, operands: Sequence[Any], result: np.ndarray[Any, Any]
+) -> str:
     """Return the operation, the ranges of its operands, the element and the pass."""
     kinds = [f"{x.aval.str_long()}{_range_of(_elements(x))}" for x in operands]
     bad = np.isinf(result) if fault == _INFINITY else np.isnan(result)

@@ -95,7 +95,7 @@ class SymbolicScope:
           ValueError: it is not an expression in `+ - * ^ floordiv mod max min`.
         """
         try:
-            return computed(text, self._variable)
+            return compute(text, self._variable)
         except (ValueError, ZeroDivisionError) as error:
             reason = "" if str(error) in ("", text) else f": {error}"
             raise ValueError(message(
@@ -107,14 +107,14 @@ class SymbolicScope:
         """Find stand-ins that keep to what is known, if there are such."""
         for candidate in candidates(self.stand_ins.values()):
             found = dict(zip(self.stand_ins, candidate, strict=True))
-            if all(evaluate(frozen(p), found) >= 0 for p in self._known):
+            if all(evaluate(freeze(p), found) >= 0 for p in self._known):
                 self.stand_ins = found
                 return
 
     def _variable(self, name: str) -> Any:
         if name not in self.stand_ins:
             self.stand_ins[name] = _USUAL[len(self.stand_ins) % len(_USUAL)]
-        return self.made({(name,): 1})
+        return self.make({(name,): 1})
 
     def _learn(self, constraint: str) -> None:
         found = re.fullmatch(r"(.+?)(==|>=|<=)(.+)", constraint)
@@ -134,20 +134,20 @@ class SymbolicScope:
                     got=repr(constraint), expected="such as a == 2*b, or mod(b, 4) == 0",
                 ))  # fmt: skip
             self._rewritten[next(iter(sides[0]))] = sides[1]
-            self._known[:] = [_polynomial(self.made(p)) for p in self._known]
+            self._known[:] = [_polynomial(self.make(p)) for p in self._known]
         else:
             more, less = (left, right) if found[2] == ">=" else (right, left)
-            self._known.append(added(_polynomial(more), _polynomial(less), -1))
+            self._known.append(add(_polynomial(more), _polynomial(less), -1))
         self._choose()
 
-    def made(self, p: Polynomial) -> Any:
+    def make(self, p: Polynomial) -> Any:
         """Return the dimension of a polynomial: a plain int where it is one."""
         for monomial, value in self._rewritten.items():
             if monomial in p:
-                p = added({m: c for m, c in p.items() if m != monomial}, value, p[monomial])
+                p = add({m: c for m, c in p.items() if m != monomial}, value, p[monomial])
         if not p or set(p) == {()}:
             return p.get((), 0)
-        return SymbolicDimension(self, frozen(p))
+        return SymbolicDimension(self, freeze(p))
 
     def bounds(self, p: Polynomial) -> tuple[float, float]:
         """Return numbers between which a polynomial lies."""
@@ -167,15 +167,15 @@ class SymbolicScope:
         if not source.is_hidden(frame.f_code.co_filename):
             raise InconclusiveDimensionOperation(message(
                 "comparison", f"whether {comparison()} depends on the symbolic dimensions.",
-                got=f"{', '.join(sorted(variables(frozen(p))))} of at least 1"
+                got=f"{', '.join(sorted(variables(freeze(p))))} of at least 1"
                 + (f"; {', '.join(self.constraints)}" if self.constraints else ""),
                 where=source.describe(place),
                 hint="symbolic_shape(..., constraints=[...]) says what is known of them",
             ))  # fmt: skip
-        holds: bool = evaluate(frozen(p), self.stand_ins) >= 0
-        fact = p if holds else added(constant(-1), p, -1)
+        holds: bool = evaluate(freeze(p), self.stand_ins) >= 0
+        fact = p if holds else add(constant(-1), p, -1)
         self._known.append(fact)
-        self.assumptions[text(frozen(fact))] = source.describe(place)
+        self.assumptions[text(freeze(fact))] = source.describe(place)
         return holds
 
     def __repr__(self) -> str:
@@ -222,11 +222,11 @@ class SymbolicDimension(SymbolicSize):
         """Return the larger or the smaller of this and another size, named `max` or `min`."""
         p, q = dict(self.terms), self._other(other)
         assert q is not None
-        low, high = self.scope.bounds(added(p, q, -1))
+        low, high = self.scope.bounds(add(p, q, -1))
         if low >= 0 or high <= 0:
-            return self.scope.made(p if (low >= 0) == (name == "max") else q)
-        first, second = sorted((frozen(p), frozen(q)), key=repr)
-        return self.scope.made({((name, first, second),): 1})
+            return self.scope.make(p if (low >= 0) == (name == "max") else q)
+        first, second = sorted((freeze(p), freeze(q)), key=repr)
+        return self.scope.make({((name, first, second),): 1})
 
     def _with(
         self, other: Any, combine: Callable[[Any, Any], Any], array: Callable[[Any, Any], Any]
@@ -234,7 +234,7 @@ class SymbolicDimension(SymbolicSize):
         """Return a polynomial of this and an integer, or an array of this and other numbers."""
         p = self._other(other)
         if p is not None:
-            return self.scope.made(combine(dict(self.terms), p))
+            return self.scope.make(combine(dict(self.terms), p))
         is_number = isinstance(other, _INEXACT)
         return array(self._as_array(), other) if is_number else NotImplemented
 
@@ -250,16 +250,16 @@ class SymbolicDimension(SymbolicSize):
         return constant(int(other)) if isinstance(other, int | np.integer) else None
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, added, operator.add)
+        return self._with(other, add, operator.add)
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, lambda p, q: added(p, q, -1), operator.sub)
+        return self._with(other, lambda p, q: add(p, q, -1), operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda p, q: added(q, p, -1), lambda x, y: y - x)
+        return self._with(other, lambda p, q: add(q, p, -1), lambda x, y: y - x)
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, multiplied, operator.mul)
+        return self._with(other, multiply, operator.mul)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -332,8 +332,8 @@ class SymbolicDimension(SymbolicSize):
         q = self._other(other)
         if q is None:
             return NotImplemented
-        p = added(q, dict(self.terms), -1)
-        p = added({m: sign * c for m, c in p.items()}, constant(plus))
+        p = add(q, dict(self.terms), -1)
+        p = add({m: sign * c for m, c in p.items()}, constant(plus))
         return self.scope.decide(p, comparison)
 
     def __lt__(self, other: Any) -> Any:
@@ -421,16 +421,16 @@ def _floordiv(scope: SymbolicScope, p: Polynomial, q: Polynomial) -> Any:
     _check_divisor(q)
     quotient, rest = _divide(scope, p, q)
     if rest and not _is_remainder(scope, rest, q):
-        atom = ("floordiv", frozen(rest), frozen(q))
-        quotient = added(quotient, {(atom,): 1})
-    return scope.made(quotient)
+        atom = ("floordiv", freeze(rest), freeze(q))
+        quotient = add(quotient, {(atom,): 1})
+    return scope.make(quotient)
 
 
 def _divide(scope: SymbolicScope, p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Return quotient and rest, with a rest from -q to -1 brought into the range of remainders."""
-    quotient, rest = divided(p, q)
-    if rest and scope.bounds(rest)[1] < 0 and scope.bounds(added(rest, q))[0] >= 0:
-        return added(quotient, constant(-1)), added(rest, q)
+    quotient, rest = divide_exactly(p, q)
+    if rest and scope.bounds(rest)[1] < 0 and scope.bounds(add(rest, q))[0] >= 0:
+        return add(quotient, constant(-1)), add(rest, q)
     return quotient, rest
 
 
@@ -443,13 +443,13 @@ def _mod(scope: SymbolicScope, p: Polynomial, q: Polynomial) -> Any:
     _check_divisor(q)
     _, rest = _divide(scope, p, q)
     if not rest or _is_remainder(scope, rest, q):
-        return scope.made(rest)
-    return scope.made({(("mod", frozen(rest), frozen(q)),): 1})
+        return scope.make(rest)
+    return scope.make({(("mod", freeze(rest), freeze(q)),): 1})
 
 
 def _is_remainder(scope: SymbolicScope, rest: Polynomial, q: Polynomial) -> bool:
     """Return whether 0 <= rest < q for sure."""
-    return scope.bounds(rest)[0] >= 0 and scope.bounds(added(q, rest, -1))[0] > 0
+    return scope.bounds(rest)[0] >= 0 and scope.bounds(add(q, rest, -1))[0] > 0
 
 
 def is_symbolic(p: Any) -> bool:
@@ -488,7 +488,7 @@ def substituted_text(text: str, value_by_name: Mapping[str, Any]) -> str:
 
 def value_of(expression: str, value_by_name: Mapping[str, Any]) -> Any:
     """Return the value of an expression for values of its variables."""
-    return computed(expression, value_by_name.__getitem__)
+    return compute(expression, value_by_name.__getitem__)
 
 
 # -------------------------------------------------------------------------------------- polynomials
@@ -516,7 +516,7 @@ def _extreme(name: str, p: Any, q: Any) -> Any:
     return max(p, q) if name == "max" else min(p, q)
 
 
-def frozen(p: Polynomial) -> Frozen:
+def freeze(p: Polynomial) -> Frozen:
     """Return a polynomial as a tuple, terms of many factors first."""
     return tuple(sorted(p.items(), key=lambda term: (-len(term[0]), repr(term[0]))))
 
@@ -526,7 +526,7 @@ def constant(n: int) -> Polynomial:
     return {(): n} if n else {}
 
 
-def added(p: Polynomial, q: Polynomial, factor: int = 1) -> Polynomial:
+def add(p: Polynomial, q: Polynomial, factor: int = 1) -> Polynomial:
     """Return p + factor * q."""
     total = dict(p)
     for monomial, c in q.items():
@@ -534,7 +534,7 @@ def added(p: Polynomial, q: Polynomial, factor: int = 1) -> Polynomial:
     return {m: c for m, c in total.items() if c}
 
 
-def multiplied(p: Polynomial, q: Polynomial) -> Polynomial:
+def multiply(p: Polynomial, q: Polynomial) -> Polynomial:
     """Return p * q."""
     total: Polynomial = {}
     for m, c in p.items():
@@ -553,7 +553,7 @@ def _divide_term(m: Monomial, c: int, n: Monomial, d: int) -> tuple[Monomial, in
     return None if c % d else (tuple(rest), c // d)
 
 
-def divided(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
+def divide_exactly(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Return s and r with p = s * q + r, where s takes what q divides exactly."""
     if len(q) == 1:
         ((n, d),) = q.items()
@@ -566,23 +566,23 @@ def divided(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
             else:
                 quotient[found[0]] = found[1]
         return quotient, rest
-    lead, d = frozen(q)[0]
+    lead, d = freeze(q)[0]
     quotient, rest = {}, dict(p)
     for _ in range(8):
         terms = [_divide_term(m, c, lead, d) for m, c in rest.items()]
         term = next(filter(None, terms), None)
         if term is None:
             break
-        quotient = added(quotient, dict([term]))
-        rest = added(rest, multiplied(dict([term]), q), -1)
+        quotient = add(quotient, dict([term]))
+        rest = add(rest, multiply(dict([term]), q), -1)
     return quotient, rest
 
 
 def text(p: Frozen) -> str:
-    """Return a polynomial as text, which `computed` reads.
+    """Return a polynomial as text, which `compute` reads.
 
     Example:
-      >>> text(frozen({("b",): 2, (): -1, ("a", "b"): 1}))
+      >>> text(freeze({("b",): 2, (): -1, ("a", "b"): 1}))
       'a*b + 2*b - 1'
     """
     parts: list[str] = []
@@ -628,7 +628,7 @@ def variables(p: Frozen) -> set[str]:
     return found
 
 
-def computed(source: str, value_by_name: Callable[[str], Any]) -> Any:
+def compute(source: str, value_by_name: Callable[[str], Any]) -> Any:
     """Return the value of an expression in `+ - * ^ floordiv mod max min`, names and numbers.
 
     Raises:
@@ -697,7 +697,7 @@ def _lower(p: Polynomial, known: list[Polynomial], of_variable: Any, depth: int)
     for other in known:
         for m, c in other.items():
             if m and p.get(m, 0) * c > 0 and p[m] % c == 0:
-                rest = added(p, other, -(p[m] // c))
+                rest = add(p, other, -(p[m] // c))
                 low = max(low, _lower(rest, known, of_variable, depth - 1))
     return low
 

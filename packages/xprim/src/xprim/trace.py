@@ -378,11 +378,11 @@ def named_call(fun: Callable[..., R], *, name: str | None = None) -> Callable[..
     scope = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
 
     @transforming(fun, "named_call")
-    def named(*args: Any, **kwargs: Any) -> R:
+    def call(*args: Any, **kwargs: Any) -> R:
         with named_scope(scope):
             return fun(*args, **kwargs)
 
-    return named
+    return call
 
 
 def raise_leaked(tracer: Tracer) -> NoReturn:

@@ -23,7 +23,7 @@ import numpy as np
 from xprim import config
 from xprim.errors import OutOfMemoryError, hint_at_keyword
 from xprim.memory import out_of_memory_error
-from xprim.requirements import called, name_argument
+from xprim.requirements import calls_left, name_argument
 from xprim.source import is_hidden
 from xtree.boundaries import boundaries, boundary, when_leaving
 
@@ -92,7 +92,7 @@ def _name_function(error: BaseException) -> None:
         _name_what_refused(error)
     if label is None or not isinstance(error, _OF_ARGUMENTS):
         return
-    for fun, given in called(error.__traceback__):
+    for fun, given in calls_left(error.__traceback__):
         if fun.__name__ != label[1] and _speaks(fun, given) and _is_public(label[1]):
             rest = _without_argument(text[label.end() :], fun)
             error.args = (fun.__name__ + rest, *error.args[1:])
@@ -107,7 +107,7 @@ def _name_what_refused(error: BaseException) -> None:
     is_named = re.match(_NAMED, str(error))
     if not is_about_memory and (is_named or type(error) not in _OF_OTHERS):
         return
-    for fun, given in called(error.__traceback__):
+    for fun, given in calls_left(error.__traceback__):
         if not _speaks(fun, given):
             return
         if isinstance(error, MemoryError):

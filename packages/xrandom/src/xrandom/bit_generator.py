@@ -323,7 +323,7 @@ _DTYPES: Final[dict[str, Any]] = {
 }
 
 
-def requested_dtype(operation: str, impl: Any = None, dtype: Any = None) -> Any:
+def find_key_dtype(operation: str, impl: Any = None, dtype: Any = None) -> Any:
     """Return the dtype of keys that the arguments `impl` and `dtype` of a function ask for."""
     require(impl is None or dtype is None, operation, "give one of impl and dtype, not both.")
     wanted = impl if dtype is None else dtype

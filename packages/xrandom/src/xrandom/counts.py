@@ -199,13 +199,13 @@ def _until(done: Callable[[Any], Any], step: Callable[..., Any], state: Any, lim
     """Repeat a step on a tuple until all are done, or the limit of steps is reached."""
     most = min(limit, 2**31 - 1)
 
-    def unfinished(state: Any) -> Any:
+    def is_unfinished(state: Any) -> Any:
         mask = lax.bitwise_not(done(state[1:]))
         waiting = lax.reduce_or(mask, tuple(range(mask.ndim)))
         return lax.bitwise_and(waiting, lax.lt(state[0], most))
 
     start = (lax.full((), 0, dtypes.int32), *state)
-    return lax.while_loop(unfinished, lambda s: (lax.add(s[0], 1), *step(*s[1:])), start)[1:]
+    return lax.while_loop(is_unfinished, lambda s: (lax.add(s[0], 1), *step(*s[1:])), start)[1:]
 
 
 def _count_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:

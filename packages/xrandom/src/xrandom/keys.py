@@ -31,7 +31,7 @@ from xprim.strict_options import enable_custom_prng
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import check_shape
-from xrandom.bit_generator import KEY_DTYPE, THREEFRY, UNSAFE, WIDE_KEY, KeyDType, requested_dtype
+from xrandom.bit_generator import KEY_DTYPE, THREEFRY, UNSAFE, WIDE_KEY, KeyDType, find_key_dtype
 from xrandom.key_primitives import random_bits_p, random_fold_in_p, random_split_p
 
 __all__ = ()
@@ -78,7 +78,7 @@ def keys_like(key: Any, words: Any) -> Array:
         if type(dtype) is KeyDType:
             return _keys(words, dtype)
     if enable_custom_prng.used and enable_custom_prng.value:
-        return _keys(words, requested_dtype("key", None))
+        return _keys(words, find_key_dtype("key", None))
     return words  # type: ignore[no-any-return]
 
 
@@ -150,7 +150,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
       >>> key_data(key(7)).tolist()
       [0, 7]
     """
-    requested = requested_dtype("key", impl, dtype)
+    requested = find_key_dtype("key", impl, dtype)
     return _keys(_seed(seed, "key", requested), requested)
 
 
@@ -172,7 +172,7 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
       >>> PRNGKey(0).tolist()
       [0, 0]
     """
-    dtype = requested_dtype("PRNGKey", impl)
+    dtype = find_key_dtype("PRNGKey", impl)
     words = _seed(seed, "PRNGKey", dtype)
     return _keys(words, dtype) if enable_custom_prng.value else words
 
@@ -230,7 +230,7 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
       >>> key(0).dtype == key_dtype()
       True
     """
-    dtype: KeyDType = requested_dtype("key_dtype", impl_spec)
+    dtype: KeyDType = find_key_dtype("key_dtype", impl_spec)
     return dtype
 
 
@@ -302,7 +302,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLi
       >>> bool(wrap_key_data(key_data(key(7))) == key(7))
       True
     """
-    requested = requested_dtype("wrap_key_data", impl, dtype)
+    requested = find_key_dtype("wrap_key_data", impl, dtype)
     words = as_array(key_bits_array, what="wrap_key_data: the words")
     _check_words(words, "wrap_key_data", requested.element_shape)
     return wrap(words, requested)

@@ -1028,7 +1028,7 @@ def permutation(
     words = words_of(key, "permutation")
     array = as_array(x, what="permutation: x")
     if not array.ndim:
-        count = _known_integer(x, array, "permutation: x")
+        count = _require_known_integer(x, array, "permutation: x")
         _check_axis(axis, 1, "permutation")
         return place(_draw_order(words, count), out_sharding, "permutation")
     axis = _check_axis(axis, array.ndim, "permutation")
@@ -1054,7 +1054,7 @@ def _permute(words: Any, array: Any, axis: int, draws: int | None = None) -> Arr
     return take(array, _draw_order(words, array.shape[axis], draws), axis)
 
 
-def _known_integer(x: Any, array: Any, what: str) -> int:
+def _require_known_integer(x: Any, array: Any, what: str) -> int:
     if not dtypes.is_integer(array.dtype):
         raise TypeError(
             f"{what} must be an integer or an array of at least one dimension."
@@ -1145,7 +1145,7 @@ def choice(
         axis = _check_axis(axis, array.ndim, "choice")
         count = array.shape[axis]
     else:
-        count = _known_integer(a, array, "choice: a")
+        count = _require_known_integer(a, array, "choice: a")
     draws = math.prod(sizes)
     if not draws:
         rest = array.shape[axis + 1 :] if array.ndim else ()

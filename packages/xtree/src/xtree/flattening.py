@@ -509,7 +509,7 @@ def _flatten_none(value: None, leaves: list[Any]) -> PyTreeDef:
     return _NONE_DEF
 
 
-def _registered_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
+def _make_registered_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
     children_of = node.flatten if node.is_trusted else node.children
     recent = node.recent
 
@@ -533,7 +533,7 @@ def _make_flattener(node: NodeType) -> Callable[[Any, list[Any]], PyTreeDef]:
         return _flatten_dict
     if node is NONE:
         return _flatten_none
-    return _registered_flattener(node)
+    return _make_registered_flattener(node)
 
 
 def _learn(type_: type) -> Any:

@@ -84,7 +84,7 @@ class NodeType:
             children, data = result
             return (children if type(children) is tuple else tuple(children)), data
         except (TypeError, ValueError) as error:
-            raise self._malformed_error("flatten", result, "(children, metadata)") from error
+            raise self._error_of_malformed("flatten", result, "(children, metadata)") from error
 
     def children_with_keys(self, value: Any) -> tuple[tuple[tuple[KeyEntry, Any], ...], Any]:
         """Return pairs of key and child, and the metadata, of `value`."""
@@ -99,7 +99,7 @@ class NodeType:
             pairs, data = result
             keyed_children = tuple((key, child) for key, child in pairs)
         except (TypeError, ValueError) as error:
-            raise self._malformed_error(
+            raise self._error_of_malformed(
                 "flatten_with_keys", result, "(pairs of key and child, metadata)"
             ) from error
         if len(keyed_children) != len(children):
@@ -114,7 +114,7 @@ class NodeType:
             )
         return keyed_children, data
 
-    def _malformed_error(self, function: str, result: Any, expected: str) -> MalformedNodeError:
+    def _error_of_malformed(self, function: str, result: Any, expected: str) -> MalformedNodeError:
         return MalformedNodeError(
             message(
                 f"flatten {self.type.__qualname__}",

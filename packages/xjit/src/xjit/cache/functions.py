@@ -65,7 +65,7 @@ class RefsOfProgram:
         """Whether all outer references that it uses exist."""
         return all(ref() is not None for ref, _ in self._captured)
 
-    def kept_alive(self) -> list[BaseRef]:
+    def refs_alive(self) -> list[BaseRef]:
         """Return the outer references, for who calls the program as long as it likes."""
         return [ref for ref in (weak() for weak, _ in self._captured) if ref is not None]
 
@@ -74,7 +74,7 @@ class RefsOfProgram:
         written = sum(is_written for _, is_written in self._captured)
         return len(self._captured), len(self._written_arguments) + written
 
-    def donated(self, donated: Sequence[bool]) -> list[bool]:
+    def extend_donated(self, donated: Sequence[bool]) -> list[bool]:
         """Return for each argument of the program whether it gives its memory.
 
         Args:
@@ -118,14 +118,14 @@ class RefsOfCall(Record):
     written_arguments: tuple[int, ...]
     captured: Sequence[tuple[Any, bool]]
 
-    def given(self, arrays: Sequence[Any]) -> list[Any]:
+    def take(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the arguments of a program that runs now, and may take the memory of some."""
         own = list(arrays)
         for i in self.written_arguments:
             own[i] = self.passed[i].give()
         return [*own, *[ref.give() if written else ref.lend() for ref, written in self.captured]]
 
-    def lent(self, arrays: Sequence[Any]) -> list[Any]:
+    def lend(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the arguments of a program that becomes part of another."""
         return [*arrays, *[ref.lend() for ref, _ in self.captured]]
 
@@ -275,7 +275,7 @@ class FlatFunction:
         given = list(leaves)
         for i, kind in self.arguments.refs:
             given[i] = kind.argument(leaves[i])
-        args, kwargs = self.arguments.filled(given)
+        args, kwargs = self.arguments.fill(given)
         result = self.fun(*args, **kwargs)
         signature = self.arguments.signature
         results, self.out_tree = flat_arrays(

@@ -79,12 +79,12 @@ class EnabledChecks:
         """
         now = State(*state)
 
-        def checked(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
+        def check(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
             nonlocal now
             now, results = _check(now, eqn, values, self)
             return results
 
-        outs = interpret(closed.jaxpr, closed.consts, operands, checked)
+        outs = interpret(closed.jaxpr, closed.consts, operands, check)
         return now, outs
 
     def program(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
@@ -496,7 +496,7 @@ def checkify(
 
     @transforming(f, "checkify")
     @boundary
-    def checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
+    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
         given, named = tree_map(_enter, (args, kwargs))
         out_tree: list[Any] = []
 
@@ -513,7 +513,7 @@ def checkify(
         state, outs = requested.run(closed, none, captured)
         return Error(*state), out_tree[0].unflatten(outs)
 
-    return checked
+    return call
 
 
 def _enter(x: Any) -> Any:

@@ -475,7 +475,7 @@ def _longest_run(equal: Any) -> tuple[int, int]:
 
 
 def _constants(fun: Any, closed: ClosedJaxpr) -> list[Constant]:
-    names = dict(_captured_names(fun))
+    names = dict(_find_captured_names(fun))
     found = []
     for var, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
         if not isinstance(value, ConcreteArray) or value.nbytes < _LEAST_CONSTANT:
@@ -487,7 +487,7 @@ def _constants(fun: Any, closed: ClosedJaxpr) -> list[Constant]:
     return sorted(found, key=lambda c: -c.nbytes)
 
 
-def _captured_names(fun: Any) -> Iterator[tuple[str, Any]]:
+def _find_captured_names(fun: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables of outside that a function names, and their values."""
     try:
         found = inspect.getclosurevars(fun)

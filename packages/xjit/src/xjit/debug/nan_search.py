@@ -135,10 +135,10 @@ def find_nan(f: Callable[..., Any], *args: Any, **kwargs: Any) -> FirstNan | Non
     closed, _ = stage(f, args, kwargs, operation="find_nan")
     search = _search_of(closed.jaxpr, frozenset(["debug_nans"]), True)
 
-    def checked(*values: Any) -> Any:
+    def check(*values: Any) -> Any:
         return tuple(search.run_checked(closed, values))
 
-    code, payload = map(np.asarray, jit(checked)(*operands))
+    code, payload = map(np.asarray, jit(check)(*operands))
     return _report(int(code), payload) if code else None
 
 
@@ -238,12 +238,12 @@ class _Search(_checkify.EnabledChecks):
         """Run a program with its checks under the current trace."""
         now = State(*state)
 
-        def checked(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
+        def check(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
             nonlocal now
             now, results = self._run_equation(now, eqn, values)
             return results
 
-        outs = interpret(closed.jaxpr, closed.consts, operands, checked)
+        outs = interpret(closed.jaxpr, closed.consts, operands, check)
         is_step = self.counts and closed is not self.test
         return (self._count_step(now) if is_step else now), outs
 

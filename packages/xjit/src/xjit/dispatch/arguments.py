@@ -254,7 +254,7 @@ class Arguments:
         axes = state.axis_sizes
         return (*key, tuple(axes.items())) if in_axes and axes else key
 
-    def filled(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    def fill(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the arguments with other leaves in place of the traced ones."""
         args, kwargs = self.tree.unflatten(leaves)
         if not self.fixed:
@@ -609,7 +609,7 @@ class FixedParameters:
 
     def code(self) -> Code:
         """Return what the front is written from."""
-        given = given_text(self.names, self.places, self.kinds)
+        given = text_of_arguments(self.names, self.places, self.kinds)
         if self.has_defaults:
             # Not a call with `*`, which takes of the C stack: jitted functions nest deep.
             left = f"_without_absent(({', '.join(self.names)},), {self.places!r}, {self.names!r})"
@@ -625,7 +625,7 @@ class FixedParameters:
                 for kind, own in zip(kinds, self.kinds, strict=True)]  # fmt: skip
         return all(fits) and leaf_order(places, self.kinds) == self._order
 
-    def bound(
+    def bind(
         self, places: Sequence[Place], values: Sequence[Any]
     ) -> tuple[list[Place], Sequence[Any]]:
         """Return place and value of each parameter of a call, `ABSENT_VALUE` for those left out."""
@@ -644,7 +644,7 @@ def _text(parameters: Sequence[inspect.Parameter]) -> str:
     return str(inspect.Signature(absent))[1:-1]
 
 
-def fixed_parameters(
+def find_fixed_parameters(
     parameters: Sequence[inspect.Parameter] | None, signature: Signature
 ) -> FixedParameters | None:
     """Return the parameters, if they are few, none is variable, and a name says what a place does.
@@ -726,7 +726,7 @@ def without_absent(
     return tuple(args), kwargs
 
 
-def given_text(names: Sequence[str], places: Sequence[Place], kinds: Sequence[str]) -> str:
+def text_of_arguments(names: Sequence[str], places: Sequence[Place], kinds: Sequence[str]) -> str:
     """Return the text of the two arguments of the long way, for variables of these names."""
     present = [
         (n, p) for n, p, kind in zip(names, places, kinds, strict=True) if kind is not ABSENT

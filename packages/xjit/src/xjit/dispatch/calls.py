@@ -18,7 +18,7 @@ from xjit.cache.functions import (
     make_write_error,
     one_at_a_time,
 )
-from xjit.checks import checked_call, run_with_checks
+from xjit.checks import call_and_check, run_with_checks
 from xjit.dispatch.arguments import Arguments, Signature
 from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
 from xjit.dispatch.placement import OneDevice, Placement, move_results, order_if_committed
@@ -233,10 +233,10 @@ class Calls(abc.ABC):
         refs = traced.refs.of_call(self.signature.api, self.name, arguments)
         if is_eager:
             with one_at_a_time:
-                operands = refs.given(arrays)
+                operands = refs.take(arrays)
                 results = self._run(key, traced, arguments, ((operands,), {}), operands)
                 return refs.write(results, fresh=True)
-        outs = self.bind(traced, [*traced.captured, *refs.lent(arrays)])
+        outs = self.bind(traced, [*traced.captured, *refs.lend(arrays)])
         return refs.write(outs, fresh=False)
 
     def _run(
@@ -250,7 +250,7 @@ class Calls(abc.ABC):
         """Run the program of a trace, and let the next such call take the short way."""
         program = self.program(traced, arguments)
         if results_are_checked():
-            results = checked_call(
+            results = call_and_check(
                 self.name, program, lambda p: p.kernel_for(arrays).call_for_user(given, arrays)
             )
         else:
@@ -290,7 +290,7 @@ class Calls(abc.ABC):
 
     def _find_donated(self, traced: Traced, arguments: Arguments) -> Sequence[bool]:
         donated = self.signature.donated(arguments)
-        return donated if traced.refs is None else traced.refs.donated(donated)
+        return donated if traced.refs is None else traced.refs.extend_donated(donated)
 
     def parts(self) -> tuple[Any, ...]:
         """Return what the function is made of, for the keys of functions that see it."""

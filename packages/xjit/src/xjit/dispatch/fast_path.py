@@ -36,13 +36,13 @@ from xjit.dispatch.arguments import (
     Place,
     Signature,
     dict_reader,
-    fixed_parameters,
-    given_text,
+    find_fixed_parameters,
     host_pool,
     kind_of,
     leaf_key,
     leaf_order,
     parameters_of_call,
+    text_of_arguments,
     tree_pool,
     without_absent,
 )
@@ -367,7 +367,7 @@ def _marks_of_code(marks: Sequence[Any], kinds: Sequence[str]) -> Sequence[Any]:
     return tuple([mark_by_number.get(k) for k in range(list(kinds).count(ARRAY))])
 
 
-def unrolled_wrap(count: int) -> Callable[..., list[ConcreteArray]]:
+def unroll_wrap(count: int) -> Callable[..., list[ConcreteArray]]:
     """Return a function from so many buffers and abstract values to arrays, without a loop."""
     buffers, kinds, arrays = [[f"{c}{i}" for i in range(count)] for c in "bax"]
     lines = [
@@ -511,7 +511,7 @@ _uses_by_count: dict[int, int] = {}
 def _note_use(count: int) -> None:
     uses = _uses_by_count[count] = _uses_by_count.get(count, 0) + 1
     if uses == _USES_BEFORE_COMPILING and 1 < count <= _MOST_ARRAYS:
-        _unrolled_by_count[count] = unrolled_wrap(count)
+        _unrolled_by_count[count] = unroll_wrap(count)
 
 
 def _wrap_with_keys(
@@ -619,11 +619,11 @@ class Dispatcher:
           parameters: of the function; None takes any.
         """
         self._slow = weakref.ref(slow)  # the function holds it, and it holds this
-        fixed = fixed_parameters(parameters, self.signature)
+        fixed = find_fixed_parameters(parameters, self.signature)
         if fixed is None:
             return _function_of_any(self._front_by_shape, slow)
         self._front = FastPath(self, fixed)
-        return self._front.written(slow)
+        return self._front.write_function(slow)
 
     def add(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], avals: Sequence[ShapedArray],
@@ -655,7 +655,7 @@ class Dispatcher:
             if len(self._front_by_shape) >= _MAX_SHAPES:
                 raise Refusal(f"there are calls with {_MAX_SHAPES} other numbers of arguments")
             front = FastPath(self, parameters_of_call(count, names, self.signature))
-            front.function = front.written(self.go_on)
+            front.function = front.write_function(self.go_on)
             self._front_by_shape[shape] = front
         return front
 
@@ -701,7 +701,7 @@ class FastPath:
         # a static value stands there with its type
         self._inline_cache = [(None,) * (len(kinds) + kinds.count(STATIC) + 7)]
 
-    def written(self, slow: Slow) -> Callable[..., Any]:
+    def write_function(self, slow: Slow) -> Callable[..., Any]:
         """Return the function of the parameters; what it does not find goes to `slow`."""
         parameters = self._parameters
         return self._make_function(parameters.code(), self.entries, slow)
@@ -721,7 +721,7 @@ class FastPath:
     ) -> None:  # fmt: skip
         """Have calls with such values at such places take the short way, or raise `Refusal`."""
         count = sum(isinstance(place, int) for place in places)
-        places, values = self._parameters.bound(places, values)
+        places, values = self._parameters.bind(places, values)
         kinds = [self._kind(x, p, count) for x, p in zip(values, places, strict=True)]
         cached = state.options
         if cached[1] is not context:
@@ -759,7 +759,7 @@ class FastPath:
             raise Refusal(f"there are {_MAX_SPECIALIZATIONS} for arguments of other types")
         names = self._parameters.names
         entries: Entries = {}
-        code = Code(", ".join(names), names, tuple(kinds), given_text(names, places, kinds),
+        code = Code(", ".join(names), names, tuple(kinds), text_of_arguments(names, places, kinds),
                     leaf_order(places, kinds), False)  # fmt: skip
         function = self._make_function(code, entries, self._go_on)
         made = self.specializations[types] = Specialization(function, code.kinds, entries)
@@ -853,7 +853,7 @@ def _function_of_any(front_by_shape: dict[Any, FastPath], slow: Slow) -> Callabl
     """Return the function for any parameters, which only knows the fronts of calls it has met."""
     find = front_by_shape.get
 
-    def jitted(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             # `_shape`, written out
             if not kwargs:
@@ -873,4 +873,4 @@ def _function_of_any(front_by_shape: dict[Any, FastPath], slow: Slow) -> Callabl
             shorten(error)
             raise
 
-    return jitted
+    return call

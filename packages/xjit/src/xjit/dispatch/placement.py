@@ -25,7 +25,7 @@ from xjit.sharding.shardings import (
     SingleDeviceSharding,
     TiledSharding,
     default_device,
-    named_as,
+    name_tiles,
 )
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Var, shaped_array
 from xprim.errors import message
@@ -171,7 +171,7 @@ class Placement(abc.ABC):
         """The platform of the devices."""
         return str(self.devices[0].platform)
 
-    def settled(self, executable: gateway.Executable, lowered: LoweredProgram) -> Placement:
+    def settle(self, executable: gateway.Executable, lowered: LoweredProgram) -> Placement:
         """Return the placement with what was left to the compiler, which has compiled by now."""
         return self
 
@@ -244,7 +244,9 @@ class OneDevice(Placement):
     def __init__(self, device: Any, committed: bool) -> None:
         self.device = device
         self.committed = committed
-        self.sharding = gateway.placement((device,)) if committed else gateway.uncommitted(device)
+        self.sharding = (
+            gateway.placement((device,)) if committed else gateway.uncommitted_sharding(device)
+        )
         super().__init__((device,))
 
     def bring(self, lowered: LoweredProgram) -> Bring:
@@ -383,7 +385,7 @@ class Replicas(Placement):
         """Return the sharding objects of the arguments, where all are cut and results stacked."""
         if None in self.in_axes or None in self.out_axes:
             return None
-        return [gateway.stacked(self.devices, axis or 0) for axis in self.in_axes]
+        return [gateway.stacked_sharding(self.devices, axis or 0) for axis in self.in_axes]
 
     def with_result(self) -> Placement:
         """Return the placement whose programs have one more result first, a scalar of each."""
@@ -403,7 +405,7 @@ class Replicas(Placement):
 
     def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of the results."""
-        return [gateway.stacked(self.devices, axis or 0) for axis in self.out_axes]
+        return [gateway.stacked_sharding(self.devices, axis or 0) for axis in self.out_axes]
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays."""
@@ -429,7 +431,9 @@ class _Spread:
     def __init__(self, placement: Replicas, lowered: LoweredProgram) -> None:
         devices = self._devices = placement.devices
         self._axes = [placement.in_axes[i] for i in lowered.kept]
-        self._stacked = [None if a is None else gateway.stacked(devices, a) for a in self._axes]
+        self._stacked = [
+            None if a is None else gateway.stacked_sharding(devices, a) for a in self._axes
+        ]
         self._memory = ArgumentMemory(lowered, devices)
 
     def __call__(
@@ -525,7 +529,7 @@ def in_turns(
 
 def _watch(start: Callable[..., Any]) -> Callable[..., Any]:
     """Return what starts a program and raises where another process fails before it returns."""
-    return lambda buffers: gateway.watched(lambda: start(buffers))
+    return lambda buffers: gateway.wait_watched(lambda: start(buffers))
 
 
 class _Turn:
@@ -610,7 +614,7 @@ class OverMesh(Placement):
             return in_own_memory(sharding)
         ndim = len(sharding.spec) if isinstance(sharding, NamedSharding) else 0
         tiles = sharding.tiles(ndim)
-        return TiledSharding(self.devices, tiles.renumbered(devices, self.devices))
+        return TiledSharding(self.devices, tiles.renumber(devices, self.devices))
 
     def shardings_of_arguments(self) -> Any:
         """Return the sharding objects of the arguments; None where results are put in order."""
@@ -670,7 +674,7 @@ class OverMesh(Placement):
         """Return the sharding of a value in a program, by the names of the mesh."""
         if tiles is None:
             return NamedSharding(self.mesh, PartitionSpec())
-        return named_as(self.mesh, self.devices, tiles)
+        return name_tiles(self.mesh, self.devices, tiles)
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays with the requested shardings."""
@@ -815,7 +819,7 @@ class LayoutPlacement(Placement):
         """Return the placement for the same orders at another one."""
         return laid(base, self.in_layouts, self.out_layouts)
 
-    def settled(self, executable: gateway.Executable, lowered: LoweredProgram) -> Placement:
+    def settle(self, executable: gateway.Executable, lowered: LoweredProgram) -> Placement:
         """Return the placement with the orders that the compiler has chosen."""
         if AUTO not in self.in_layouts and AUTO not in self.out_layouts:
             return self
@@ -1115,5 +1119,5 @@ def in_order_of_numpy(x: ConcreteArray) -> ConcreteArray:
     there = gateway.make_sharding_object(where.spread)
     if isinstance(where.spread, SingleDeviceSharding):
         there = one_device(where.devices[0], where.committed).sharding
-    buffer = gateway.turned(x.buffer, order, there, None, where.devices)
+    buffer = gateway.reorder(x.buffer, order, there, None, where.devices)
     return ConcreteArray(None, x.aval, buffer)

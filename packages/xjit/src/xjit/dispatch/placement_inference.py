@@ -283,7 +283,7 @@ def _raise_conflict(
 ) -> NoReturn:
     known = names()
 
-    def described(i: int) -> str:
+    def describe(i: int) -> str:
         name = known[i] if i < len(known) else f"operand {i}"
         where = gateway.placement_of(arrays[i].buffer)
         devices = gateway.devices_of(arrays[i].buffer)
@@ -307,6 +307,6 @@ def _raise_conflict(
     shown = [*others[:1], i] if i >= 0 else placed[:2]
     raise ValueError(message(
         operation, "Received incompatible devices for jitted computation.",
-        got=f"{between.join(map(described, shown))}",
+        got=f"{between.join(map(describe, shown))}",
         hint="bring them together with device_put(x, device)",
     ))  # fmt: skip

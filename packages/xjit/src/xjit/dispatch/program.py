@@ -103,7 +103,7 @@ class DeviceKernel:
             None if in_full else program.own_options,
             self._closed,
         )
-        placement = self.placement = placement.settled(self.executable, lowered)
+        placement = self.placement = placement.settle(self.executable, lowered)
         self._results = placement.results
         self._leaves_on_host = any(a.memory_space is MemorySpace.Host for a in self.avals_out)
         if self._leaves_on_host:
@@ -354,7 +354,7 @@ class Program:
         where = base_of(placement) if placement.is_split else None
         return (platform, where, *orders_at(placement), *placement.axis_sizes.items())
 
-    def lowered(self, placement: Placement, platform: str | None = None) -> LoweredProgram:
+    def lower(self, placement: Placement, platform: str | None = None) -> LoweredProgram:
         """Return the text of the program for a placement, or for another platform than it has."""
         platform = gateway.lowering_platform(platform or placement.platform)
         key = self._key_of_text(placement, platform)
@@ -389,7 +389,7 @@ class Program:
         if found is None:
             platform = gateway.lowering_platform(placement.platform)
             if lowered is None or lowered.platform != platform:
-                lowered = self.lowered(placement)
+                lowered = self.lower(placement)
             found = self.kernels[placement] = DeviceKernel(self, placement, lowered, in_full)
         if in_full:
             finish(found.executable)

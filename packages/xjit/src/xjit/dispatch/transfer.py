@@ -566,8 +566,8 @@ def attach() -> None:
             "addressable_data": _addressable_data,
             "is_fully_addressable": property(_is_fully_addressable),
             "is_fully_replicated": property(_is_fully_replicated),
-            "committed": property(_committed),
-            "_committed": property(_committed),
+            "committed": property(_is_committed),
+            "_committed": property(_is_committed),
             "_value": property(_value),
             "delete": _delete,
             "is_deleted": _is_deleted,
@@ -704,7 +704,7 @@ def _check_kept(x: ConcreteArray) -> None:
         raise_deleted(x.aval.str_long(), x.buffer)
 
 
-def _committed(self: ConcreteArray) -> bool:
+def _is_committed(self: ConcreteArray) -> bool:
     """Whether the array was put on its device by request."""
     buffer = self.buffer
     return buffer is not None and bool(gateway.placement_of(_buffer_of(self)).committed)

@@ -21,7 +21,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement import OverMesh, Placement
 from xjit.sharding import shardings as sharding_kinds
 from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh
-from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, axes_of, named_as
+from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, axes_of, name_tiles
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.errors import message
 from xprim.requirements import require
@@ -387,7 +387,7 @@ class StoredSharding:
                 "in_shardings_jax", "the mesh has other axes than the program was exported for.",
                 got=repr(mesh), expected=repr(self.abstract.mesh),
             ))  # fmt: skip
-        return named_as(mesh, mesh.devices_in_order, self.tiles(ndim))
+        return name_tiles(mesh, mesh.devices_in_order, self.tiles(ndim))
 
 
 @dataclass(frozen=True)

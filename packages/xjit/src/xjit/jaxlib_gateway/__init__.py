@@ -41,8 +41,8 @@ with namespace(globals(), at_once=True):
         placement as placement, placement_of as placement_of,
         put as put, put_replicated as put_replicated, put_shards as put_shards,
         several_devices as several_devices, shards as shards,
-        stacked as stacked, to_dlpack as to_dlpack, to_numpy as to_numpy,
-        uncommitted as uncommitted, unsafe_pointer as unsafe_pointer,
+        stacked_sharding as stacked_sharding, to_dlpack as to_dlpack, to_numpy as to_numpy,
+        uncommitted_sharding as uncommitted_sharding, unsafe_pointer as unsafe_pointer,
     )  # fmt: skip
     from xjit.jaxlib_gateway.clients import (
         GpuPlugin as GpuPlugin, Member as Member, Watcher as Watcher, all_devices as all_devices,
@@ -55,7 +55,7 @@ with namespace(globals(), at_once=True):
         local_devices as local_devices, lowering_platform as lowering_platform,
         platforms as platforms, serve as serve, set_num_cpu_devices as set_num_cpu_devices,
         share_devices as share_devices, startable as startable, until_ready as until_ready,
-        watch as watch, watched as watched, when_orphaned as when_orphaned,
+        watch as watch, wait_watched as wait_watched, when_orphaned as when_orphaned,
     )  # fmt: skip
     from xjit.jaxlib_gateway.executables import (
         CALLBACK_TARGET as CALLBACK_TARGET, EXTRA_OPTIONS as EXTRA_OPTIONS,
@@ -64,14 +64,14 @@ with namespace(globals(), at_once=True):
         Executable as Executable, MemoryAnalysis as MemoryAnalysis, Order as Order,
         Partitioner as Partitioner, ShardingProbe as ShardingProbe,
         ask_partitioner as ask_partitioner, compile_program as compile_program,
-        deserialize_program as deserialize_program, estimated_cost as estimated_cost,
+        deserialize_program as deserialize_program, estimate_cost as estimate_cost,
         hlo_computation as hlo_computation, hlo_text as hlo_text, include_dir as include_dir,
         layout_mode as layout_mode, orders_of as orders_of, orders_used as orders_used,
         portable as portable, python_callback as python_callback,
         register_batch_partitionable as register_batch_partitionable,
         register_ffi_target as register_ffi_target, register_ffi_type as register_ffi_type,
         register_lapack as register_lapack, stablehlo_module as stablehlo_module,
-        text_of_portable as text_of_portable, turned as turned,
+        text_of_portable as text_of_portable, reorder as reorder,
     )  # fmt: skip
     from xjit.jaxlib_gateway.host_kernels import (
         HOST_KERNEL as HOST_KERNEL, HOST_KERNEL_DTYPES as HOST_KERNEL_DTYPES,

@@ -143,7 +143,7 @@ class Tiles:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    def renumbered(self, devices: Sequence[Any], order: Sequence[Any]) -> Tiles:
+    def renumber(self, devices: Sequence[Any], order: Sequence[Any]) -> Tiles:
         """Return the same tiles for the same devices in another order."""
         numbers = np.array([order.index(device) for device in devices])
         return Tiles(self.counts, numbers[self.devices], self.summands)

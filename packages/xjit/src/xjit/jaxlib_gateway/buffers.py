@@ -166,11 +166,11 @@ def _small_pieces(
     """Return the piece of each device, by way of the whole array, in one block of memory."""
     whole = given[0]
     if len(given) > 1:
-        whole = aligned_memory(shape, whole.dtype)
+        whole = allocate_aligned(shape, whole.dtype)
         for place, piece in zip(places_given, given, strict=True):
             whole[place] = piece
     elif lent or (len(places) == 1 and not _is_read_in_place(whole)):
-        whole = _aligned_copy(whole)
+        whole = _copy_aligned(whole)
     if len(places) == 1:
         return [whole] * len(order)
     pieces = _block(len(places), piece_shape, whole.dtype)
@@ -187,8 +187,8 @@ def _block(count: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> list[np.
     return [np.ndarray(shape, dtype, raw, start + k * step) for k in range(count)]
 
 
-def _aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    copy = aligned_memory(array.shape, array.dtype)
+def _copy_aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    copy = allocate_aligned(array.shape, array.dtype)
     copy[...] = array
     return copy
 
@@ -218,7 +218,7 @@ def _piece(
         view = source if source.shape == shape else source[parts[0].in_given]
         if _is_read_in_place(view):
             return view
-    piece = aligned_memory(shape, given[0].dtype)
+    piece = allocate_aligned(shape, given[0].dtype)
     for k, in_given, in_wanted in parts:
         piece[in_wanted] = given[k][in_given]
     return piece
@@ -228,7 +228,7 @@ def _is_read_in_place(array: np.ndarray[Any, Any]) -> bool:
     return array.flags.c_contiguous and array.__array_interface__["data"][0] % ALIGNMENT == 0
 
 
-def aligned_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def allocate_aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return memory for an array that the runtime reads in place."""
     nbytes = math.prod(shape) * dtype.itemsize
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
@@ -354,7 +354,7 @@ class StackedShards(ManyDevices):
 
 
 @functools.lru_cache(maxsize=4096)
-def stacked(devices: tuple[Any, ...], axis: int) -> Any:
+def stacked_sharding(devices: tuple[Any, ...], axis: int) -> Any:
     """Return the sharding object of an array whose pieces along `axis` are on these devices."""
     several_devices[0] = True  # also for one device: such a buffer is not a whole array
     return StackedShards(devices, axis)
@@ -398,7 +398,7 @@ def placement(devices: tuple[Any, ...]) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def uncommitted(device: Any) -> Any:
+def uncommitted_sharding(device: Any) -> Any:
     """Return the sharding object of data that is on a device by default, not by request."""
     note_devices((device,))
     return UncommittedDevice(device)
@@ -424,7 +424,7 @@ def put(
         may_alias: the caller promises that nothing writes to `array` any more, so that a CPU
             buffer may use its memory instead of a copy. Without effect where the array is a
             view of memory that can be written.
-        committed: whether somebody requested this device (see `uncommitted`).
+        committed: whether somebody requested this device (see `uncommitted_sharding`).
 
     Raises:
         TypeError: XLA has no such dtype (object, text, datetime, long double).
@@ -446,8 +446,8 @@ def put(
     alias = may_alias and (array.flags.owndata or not array.flags.writeable)
     try:
         return _jax.batched_device_put(
-            kind, placement((device,)) if committed else uncommitted(device), [array], [device],
-            True, False, _ALIAS if alias else _COPY, True,
+            kind, placement((device,)) if committed else uncommitted_sharding(device),
+            [array], [device], True, False, _ALIAS if alias else _COPY, True,
         )  # fmt: skip
     except RuntimeFailure as error:
         fail("put", f"{kind} could not be placed on {device}", error)
@@ -863,7 +863,7 @@ def make_pooled_buffers(
     kind, devices, sharding = array_type(shape, dtype), [device], _sharding(where)
 
     def make() -> PooledBuffer:
-        host = aligned_memory(shape, dtype)
+        host = allocate_aligned(shape, dtype)
         buffer = _jax.batched_device_put(
             kind, sharding, [host], devices, True, False, _IN_PLACE, True
         )

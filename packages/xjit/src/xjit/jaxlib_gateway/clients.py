@@ -179,7 +179,7 @@ class _Helper:
 _idle: list[_Helper] = []
 
 
-def watched(work: Callable[[], T]) -> T:
+def wait_watched(work: Callable[[], T]) -> T:
     """Return the result of work that waits for other processes in C++."""
     watcher = watch[0]
     if watcher is None:
@@ -611,7 +611,7 @@ def _make(name: str) -> Any:
         found = _client_by_platform.get(name)
         if found is None:
             in_use[0] = True
-            found = _client_by_platform[name] = watched(
+            found = _client_by_platform[name] = wait_watched(
                 _make_cpu_client if name == "cpu" else lambda: make_gpu_client(_processes)
             )
         return found

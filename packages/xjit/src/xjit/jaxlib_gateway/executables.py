@@ -37,7 +37,7 @@ from xjit.jaxlib_gateway.array_types import (
 )
 from xjit.jaxlib_gateway.buffers import Buffer, assemble, placement, shards
 from xjit.jaxlib_gateway.clients import canonical_platform, client, explain_failure, startable
-from xjit.jaxlib_gateway.host_kernels import awaited
+from xjit.jaxlib_gateway.host_kernels import await_at_exit
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail, programs_of_size, xla_client
 from xprim.errors import message
 from xprim.memory import in_bytes
@@ -53,7 +53,7 @@ _lapack_handlers = late_import("jaxlib.lapack", "it loads the libraries of SciPy
 # --------------------------------------------------------------------------------- program forms
 # The forms of a program before it is compiled: XLA's own notation, and a module of MLIR.
 #
-# What: `hlo_computation`, `hlo_text`, `stablehlo_module` and `estimated_cost`; `portable`, which
+# What: `hlo_computation`, `hlo_text`, `stablehlo_module` and `estimate_cost`; `portable`, which
 # later releases read, and `text_of_portable`, its way back. Idea: the portable form is written as
 # of a version of StableHLO that is twelve weeks old, so that a jaxlib of that age reads it, too,
 # and later ones do for years
@@ -126,7 +126,7 @@ def text_of_portable(data: bytes) -> str:
         fail("export", "this jaxlib does not read the program", error)
 
 
-def estimated_cost(text: str, platform: str) -> dict[str, float]:
+def estimate_cost(text: str, platform: str) -> dict[str, float]:
     """Return XLA's estimates for a program before it is compiled, by name, such as `flops`."""
     module = hlo_computation(text).get_hlo_module()
     own = client("cpu" if platform in ("rocm", "tpu") else platform)  # without a client here
@@ -520,7 +520,7 @@ class Executable:
     ) -> None:
         self._loaded = loaded
         start: Callable[..., Any] = loaded.execute_sharded
-        self.start = awaited(start) if is_awaited else start
+        self.start = await_at_exit(start) if is_awaited else start
         startable(self)
         self.devices = devices
         self.callbacks = callbacks
@@ -1039,7 +1039,7 @@ def _output_types(loaded: Any) -> tuple[ArrayType, ...]:
 # sharding object of a buffer (`sharded_buffers.sharding_with_layouts`), by which all that is given
 # to programs is compared.
 #
-# `turned` brings a buffer into another order, by a program on its devices; `lies_in` reads one.
+# `reorder` brings a buffer into another order, by a program on its devices; `lies_in` reads one.
 
 Order: TypeAlias = tuple[int, ...] | None
 
@@ -1063,7 +1063,7 @@ def orders_of(layouts: Sequence[Any]) -> list[Order]:
     return [None if order == tuple(range(len(order))) else order for order in orders]
 
 
-def turned(buffer: Any, before: Order, where: Any, after: Order, devices: tuple[Any, ...]) -> Any:
+def reorder(buffer: Any, before: Order, where: Any, after: Order, devices: tuple[Any, ...]) -> Any:
     """Return a buffer of the same pieces on the same devices, in another order.
 
     Args:

@@ -1,9 +1,9 @@
 """Routines of NumPy inside of compiled CPU programs: called by name, on the program's own memory.
 
-What: `register_host_kernels`, which makes the target `HOST_KERNEL` known, and `awaited`, which
-keeps the interpreter until the calls that run are over. Idea: a handler of XLA's typed foreign
-function interface is a C function of one pointer, which `ctypes` makes of a Python function. It
-reads the call's frame, and lends the buffers as ndarrays:
+What: `register_host_kernels`, which makes the target `HOST_KERNEL` known, and `await_at_exit`,
+which keeps the interpreter until the calls that run are over. Idea: a handler of XLA's typed
+foreign function interface is a C function of one pointer, which `ctypes` makes of a Python
+function. It reads the call's frame, and lends the buffers as ndarrays:
 
     %1 = stablehlo.custom_call @xstack_host_kernel(%0) {
         api_version = 4 : i32, backend_config = {kernel = "('sort', (('dimension', 0), ...))"}, ...
@@ -358,7 +358,7 @@ _running: deque[Any] = deque(maxlen=_MOST_RUNNING)
 _PATIENCE_SECONDS = 10.0
 
 
-def awaited(start: Callable[..., Any]) -> Callable[..., Any]:
+def await_at_exit(start: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that starts a program which the interpreter waits for at its end."""
 
     @functools.wraps(start)

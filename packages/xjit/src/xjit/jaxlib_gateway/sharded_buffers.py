@@ -35,7 +35,7 @@ from xjit.jaxlib_gateway.buffers import (
     to_numpy,
 )
 from xjit.jaxlib_gateway.clients import check
-from xjit.jaxlib_gateway.executables import Order, lies_in, orders_used, turned
+from xjit.jaxlib_gateway.executables import Order, lies_in, orders_used, reorder
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail
 from xprim.errors import message
 
@@ -217,7 +217,7 @@ def _put_pieces(
     """Return a buffer of an array whose pieces on the host are given."""
     if where.order is not None:
         found = _put_pieces(kind, given, tiles, make_sharding_object(where.spread), lent=lent)
-        return turned(found, None, where, where.order, where.devices)
+        return reorder(found, None, where, where.order, where.devices)
     wanted = where.tiles(kind.ndim)
     pieces = pieces_for(given, tiles, wanted, kind.shape, lent=lent)
     if wanted.summands > 1:
@@ -319,14 +319,14 @@ def as_spread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
         found = as_spread(buffer, sharding_with_layouts(where.spread, before))
         if found is None:
             return None
-        return turned(found, before, where, where.order, where.devices)
+        return reorder(found, before, where, where.order, where.devices)
     if type(here) is SpreadOver:
         tiles, wanted = here.tiles(kind.ndim), where.tiles(kind.ndim)
         if here.devices == where.devices:
             same = tiles == wanted
             return buffer._rewrap_with_aval_and_sharding(kind, where) if same else None
         if set(here.devices) == set(where.devices) and (
-            tiles.renumbered(here.devices, where.devices) == wanted
+            tiles.renumber(here.devices, where.devices) == wanted
         ):  # fmt: skip
             pieces = pieces_by_device(buffer)
             return assemble_spread(

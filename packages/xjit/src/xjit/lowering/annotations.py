@@ -88,7 +88,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
     version = size_of(version)
 
     @transforming(decomposition, "composite")
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             operands, in_tree = flat_arrays(args, "composite", "the argument")
             attributes = _attributes(name, kwargs)
@@ -102,7 +102,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
             shorten(error)
             raise
 
-    return called
+    return call
 
 
 def _program_for(
@@ -111,12 +111,12 @@ def _program_for(
 ) -> Staged:  # fmt: skip
     """Return the program of a decomposition, traced now unless it is kept."""
 
-    def traced() -> Staged:
+    def trace() -> Staged:
         closed, out_tree = stage(functools.partial(fun, **kwargs), args, {}, operation="composite")
         return Staged(*xprim.close_over(closed.jaxpr, closed.consts), out_tree)
 
     avals, given = [x.aval for x in operands], sorted(kwargs.items())
-    return _programs.program_of(fun, in_tree, avals, traced, given)
+    return _programs.program_of(fun, in_tree, avals, trace, given)
 
 
 def _attributes(name: str, kwargs: dict[str, Any]) -> str:
@@ -155,10 +155,10 @@ def as_a_call(kind: str) -> Callable[..., Any]:
     """Return the rule of calls of programs, which have no attributes."""
     rule = jit_p.rules[kind]
 
-    def transformed(*args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> Any:
+    def transform(*args: Any, jaxpr: ClosedJaxpr, name: str, **_: Any) -> Any:
         return rule(*args, jaxpr=jaxpr, name=name)
 
-    return transformed
+    return transform
 
 
 composite_p = Primitive(

@@ -556,9 +556,9 @@ def _write_again(
     if form is not None or key not in forms or "effects" in eqn.primitive.rules:
         forms.setdefault(key)  # a second one is worth a form
         return _write_equation(builder, eqn, names)[0]
-    before = len(builder.lines), len(builder.prelude), module.count, *module.registered()
+    before = len(builder.lines), len(builder.prelude), module.count, *module.count_notes()
     result = _write_equation(builder, eqn, names)[0]
-    after = len(builder.lines) - 1, len(builder.prelude), module.count - 1, *module.registered()
+    after = len(builder.lines) - 1, len(builder.prelude), module.count - 1, *module.count_notes()
     if before == after:
         forms[key] = _form(builder.lines[-1], result, operands)
     return result

@@ -216,7 +216,7 @@ def sharding_text(module: Any, sharding: Sharding, ndim: int, *, is_open: bool =
       is_open: whether XLA may cut the pieces further, along other axes.
     """
     if not isinstance(sharding, NamedSharding):
-        return _tiled_text(module, sharding, ndim)
+        return _write_tiles(module, sharding, ndim)
     texts = axis_texts(sharding.mesh)
     entries = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
     parts = []
@@ -236,7 +236,7 @@ def explicit_text(module: Any, sharding: NamedSharding, ndim: int) -> str:
     return f"{text[:-1]}, replicated={{{', '.join(replicated)}}}>" if replicated else text
 
 
-def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
+def _write_tiles(module: Any, sharding: Sharding, ndim: int) -> str:
     """Return the attribute of pieces without names: over a mesh with an axis for each dimension."""
     tiles = sharding.tiles(ndim)
     sizes = [*tiles.counts, tiles.devices.shape[-1]]
@@ -745,7 +745,7 @@ class Builder:
         is_fixed = all(type(aval.size) is int for aval in (*avals_in, *avals_out))
         if module.is_outlined or is_partly_manual or not is_fixed:
             return list(body(self, list(operands)))
-        symbol, captured = module.outlined(body, tuple(avals_in), tuple(avals_out), key, name)
+        symbol, captured = module.outline(body, tuple(avals_in), tuple(avals_out), key, name)
         attributes = _NOT_INLINED if module.platform == "cpu" else ""
         return self._call(symbol, captured, operands, avals_in, avals_out, attributes)
 
@@ -755,7 +755,7 @@ class Builder:
     ) -> list[str]:  # fmt: skip
         """Write operations as a private function of one kernel, where `small_kernels` says."""
         ins, outs = tuple(avals_in), tuple(avals_out)
-        symbol, captured = self.module.outlined(body, ins, outs, object(), name)
+        symbol, captured = self.module.outline(body, ins, outs, object(), name)
         return self._call(symbol, captured, operands, ins, outs, _SMALL)
 
     @property
@@ -867,7 +867,7 @@ class Module:
         is_one = not self.devices and not self.axis_sizes and self.members is None
         return self.platform == "cpu" and not self.is_portable and is_one
 
-    def registered(self) -> tuple[int, ...]:
+    def count_notes(self) -> tuple[int, ...]:
         """Return how much rules have noted beside the text: each use of it needs its own note."""
         return (len(self.callbacks), len(self.inspections), len(self.splits), self.channels)
 
@@ -893,7 +893,7 @@ class Module:
             self._functions[key] = found
         return found[0], found[1]
 
-    def outlined(
+    def outline(
         self, body: Callable[[Builder, list[str]], Sequence[str]],
         avals_in: tuple[ShapedArray, ...], avals_out: tuple[ShapedArray, ...], key: Any, name: str,
     ) -> tuple[str, list[Any]]:  # fmt: skip
@@ -1049,7 +1049,7 @@ def manual_computation(
     pieces = [_reshape(inner, x, p.block, p.local) for x, p in zip(blocks, ports, strict=True)]
     outs = [builder.fresh() for _ in ports_out]
     types = [_manual_text_types([p.local for p in side]) for side in (ports, ports_out)]
-    inner.lines.append(f"{_left(outs)}func.call @{symbol}({', '.join(pieces)}) : "
+    inner.lines.append(f"{_write_left_side(outs)}func.call @{symbol}({', '.join(pieces)}) : "
                        f"({types[0]}) -> ({types[1]})")  # fmt: skip
     results = [_reshape(inner, x, p.local, p.block) for x, p in zip(outs, ports_out, strict=True)]
     if results:
@@ -1102,7 +1102,7 @@ def _write(
                         for p in side]) for side in ports]  # fmt: skip
     args = ", ".join([f"{x}: {type_text(p.block)}" for x, p in zip(blocks, ports[0], strict=True)])
     found = [builder.fresh() for _ in results]
-    left, values = _left(found), ", ".join(results)
+    left, values = _write_left_side(found), ", ".join(results)
     if results:
         values += f" : {_manual_text_types([p.block for p in ports[1]])}"
     axes = ", ".join([texts[name] for name in manual])
@@ -1118,7 +1118,7 @@ def _write(
     return found
 
 
-def _left(names: Sequence[str]) -> str:
+def _write_left_side(names: Sequence[str]) -> str:
     return f"{', '.join(names)} = " if names else ""
 
 

@@ -210,7 +210,7 @@ def _change_axes(x: Any, before: ShapedArray, after: ShapedArray) -> Any:
         apart = _Apart(x, before.shape, mesh, old)
         apart.add_up(old - new)
         apart.grow(new - old, is_sum=True)
-        return [apart.stacked(new)]
+        return [apart.stack(new)]
 
     return _call(run, [x], [_stack_type(after)])[0]
 
@@ -236,7 +236,7 @@ def _apply(
                 apart.split(dim, part, axes - given)
             if apart.axes:
                 apart.grow(axes - apart.axes, is_sum=False)
-                stacks.append(apart.stacked(axes))
+                stacks.append(apart.stack(axes))
             else:
                 stacks.append(not_mapped)
         return _batch(primitive, arrays, stacks, avals, out, params)
@@ -343,7 +343,7 @@ class _Apart:
         merged = math.prod(now[dim : dim + len(part) + 1])
         self._x = _reshape(self._x, (*now[:dim], merged, *now[dim + len(part) + 1 :]))
 
-    def stacked(self, axes: set[Any]) -> Any:
+    def stack(self, axes: set[Any]) -> Any:
         """Return the stack of the parts; the value where there are none."""
         shape = self._x.aval.shape[: self._ndim]
         return _reshape(self._x, (*shape, math.prod(self._sizes(axes))) if axes else shape)

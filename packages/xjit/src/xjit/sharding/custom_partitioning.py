@@ -17,7 +17,7 @@ from xjit.lowering.annotations import as_a_call
 from xjit.lowering.modules import text_of_piece
 from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.meshes import Mesh
-from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, named_as
+from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, name_tiles
 from xprim import EAGER, ClosedJaxpr, Primitive, ShapedArray, Tracer, close_over, stage, state
 from xprim.calls import rules_of_program
 from xprim.errors import UndefinedRuleError, message, place_of
@@ -469,13 +469,13 @@ class custom_partitioning:  # noqa: N801 - a decorator
                 every.insert(number, value)
             return self.fun(*every)
 
-        def traced() -> Staged:
+        def trace() -> Staged:
             args = in_tree.unflatten(operands)
             closed, out_tree = stage(whole, args, {}, operation="custom_partitioning")
             found, captured = close_over(closed.jaxpr, closed.consts)
             return Staged(found, [x for x in captured if isinstance(x, Tracer)], out_tree)
 
-        return _programs.program_of(self.fun, in_tree, [x.aval for x in operands], traced, places)
+        return _programs.program_of(self.fun, in_tree, [x.aval for x in operands], trace, places)
 
     def rule_for(
         self, statics: tuple[Any, ...], mesh: Mesh, avals_in: Sequence[ShapedArray],
@@ -603,7 +603,7 @@ class _Split:
 
     def _name_dimensions(self, tiles: gateway.Tiles) -> Sharding:
         """Return a sharding by the names of the mesh, with an entry for each dimension."""
-        found = named_as(self.mesh, self.devices, tiles)
+        found = name_tiles(self.mesh, self.devices, tiles)
         if not isinstance(found, NamedSharding):
             return found
         rest = len(tiles.counts) - len(found.spec)
@@ -620,7 +620,7 @@ class _Split:
                     f"one for {aval.str_long()} over {self.count} devices",
                 )  # fmt: skip
         return [
-            s.tiles(a.ndim).renumbered(s.devices_in_order, self.devices)
+            s.tiles(a.ndim).renumber(s.devices_in_order, self.devices)
             for s, a in zip(found, avals, strict=True)
         ]
 

@@ -623,7 +623,7 @@ def _axes_in_set(keyword: str, axes: Any) -> frozenset[Any]:
 # ------------------------------------------------------------------------------- named shardings
 # `NamedSharding`: the sharding of an array on a mesh, by the names of the mesh's axes.
 #
-# What XLA chose for a result is read back into one (`named_as`), so that users see their own
+# What XLA chose for a result is read back into one (`name_tiles`), so that users see their own
 # names.
 
 
@@ -826,7 +826,10 @@ class VaryingSharding(NamedSharding):
         return self._hash
 
     def __reduce__(self) -> Any:
-        return VaryingSharding, (_named_sharding(self.mesh, self.spec, self.memory), self.varying)
+        return VaryingSharding, (
+            _named_sharding(self.mesh, self.spec, self.memory),
+            self.varying,
+        )
 
     def __repr__(self) -> str:
         axes = ", ".join(sorted(map(repr, self.varying)))
@@ -967,7 +970,7 @@ def _tiles(shape: tuple[tuple[Any, int], ...], spec: PartitionSpec, ndim: int) -
     return gateway.Tiles(counts, numbers, math.prod([sizes[i] for i in summed]))
 
 
-def named_as(mesh: Mesh, devices: tuple[Any, ...], tiles: gateway.Tiles) -> Sharding:
+def name_tiles(mesh: Mesh, devices: tuple[Any, ...], tiles: gateway.Tiles) -> Sharding:
     """Return the sharding over a mesh that is meant by tiles, or one without names.
 
     Args:

@@ -345,7 +345,9 @@ def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
     return shaped_array(aval.shape, aval.dtype, aval.weak_type, kept)
 
 
-def described(tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding | None]) -> Any:
+def describe_results(
+    tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding | None]
+) -> Any:
     """Return the tree of shapes and dtypes of results, and of how they lie as far as it is known.
 
     Args:

@@ -163,7 +163,7 @@ def hide_stored_nan(text: str, platform: str) -> str:
     if not LOSES_RESULTS_OF_NAN or platform != "cpu":
         return text
     functions = re.split(r"^(?= *func\.func )", text, flags=re.MULTILINE)
-    return "".join([_CONSTANT.sub(partial(_hidden_constant, f), f) for f in functions])
+    return "".join([_CONSTANT.sub(partial(_hide_constant, f), f) for f in functions])
 
 
 _FLOATS = {
@@ -176,7 +176,7 @@ _CONSTANT = re.compile(
 )  # fmt: skip
 
 
-def _hidden_constant(function: str, match: re.Match[str]) -> str:
+def _hide_constant(function: str, match: re.Match[str]) -> str:
     """Return a constant's line, or lines that look it up where it holds NaN and is operated on."""
     name, elements, sizes, element, part = match.groups()
     dtype = _FLOATS[part]

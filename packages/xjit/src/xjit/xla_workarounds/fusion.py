@@ -88,11 +88,11 @@ def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
     is_fused = _FusedPrimitives()
     fused = [is_fused[eqn.primitive] for eqn in jaxpr.eqns]
     lengths, most_work = _code_of_kernels(jaxpr, fused)
-    repeated = rows | _read_at_several_places(jaxpr, fused)
+    repeated = rows | _find_read_at_several_places(jaxpr, fused)
     repeated |= _divide_long_chains(jaxpr, fused, lengths)
     if most_work < _LEAST_WORK:
         return repeated
-    shared = _read_by_several_kernels(jaxpr, fused)
+    shared = _find_read_by_several_kernels(jaxpr, fused)
     if shared:
         repeated |= frozenset(_results_of_much_work(jaxpr, fused, shared, repeated))
     return repeated
@@ -186,7 +186,7 @@ def _code_of_kernels(jaxpr: Jaxpr, fused: list[bool]) -> tuple[dict[Any, int], i
     return lengths, most
 
 
-def _read_at_several_places(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
+def _find_read_at_several_places(jaxpr: Jaxpr, fused: list[bool]) -> frozenset[Equation]:
     """Return the equations whose results one kernel computes for several places that it reads."""
     if sum(eqn.primitive.name in _SHIFTS for eqn in jaxpr.eqns) < 2:
         return frozenset()
@@ -301,7 +301,7 @@ class _FusedPrimitives(dict[Primitive, bool]):
         return found
 
 
-def _read_by_several_kernels(jaxpr: Jaxpr, fused: list[bool]) -> set[Any]:
+def _find_read_by_several_kernels(jaxpr: Jaxpr, fused: list[bool]) -> set[Any]:
     """Return the variables that lead to several kernels by way of fused operations.
 
     A variable that several kernels read stands for a kernel of its own: what leads to them by way

@@ -319,7 +319,7 @@ def ragged_dot_general(
     numbers = ragged_dot_dimension_numbers
     ragged, prefix, group_dims = _check(x, y, sizes, numbers, group_offset)
     (contracting, other), (batch, other_batch) = [
-        [_ragged_dims(d, z.aval.ndim) for d, z in zip(pair, (x, y), strict=True)]
+        [_check_ragged_dims(d, z.aval.ndim) for d, z in zip(pair, (x, y), strict=True)]
         for pair in numbers.dot_dimension_numbers
     ]
     if ragged in batch:
@@ -362,15 +362,18 @@ def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
     """Return the ragged dimension of `lhs`, those its groups may differ in, and those of `rhs`."""
     what = "ragged_dot_general"
     require(offset is None, what, "group_offset must be None.", error=NotImplementedError)
-    ragged = _ragged_dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
-    group_dims = _ragged_dims(numbers.rhs_group_dimensions, y.aval.ndim)
+    ragged = _check_ragged_dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
+    group_dims = _check_ragged_dims(numbers.rhs_group_dimensions, y.aval.ndim)
     require(
         len(ragged) == 1, what, "lhs must have one ragged dimension, got {}.", ragged,
         error=TypeError,
     )  # fmt: skip
     (of_lhs, of_rhs), (batch, of_batch) = numbers.dot_dimension_numbers
-    contracting, batch = _ragged_dims(of_lhs, x.aval.ndim), _ragged_dims(batch, x.aval.ndim)
-    taken = (*_ragged_dims(of_rhs, y.aval.ndim), *_ragged_dims(of_batch, y.aval.ndim))
+    contracting, batch = (
+        _check_ragged_dims(of_lhs, x.aval.ndim),
+        _check_ragged_dims(batch, x.aval.ndim),
+    )
+    taken = (*_check_ragged_dims(of_rhs, y.aval.ndim), *_check_ragged_dims(of_batch, y.aval.ndim))
     is_free = ragged[0] not in (*contracting, *batch)
     require(
         len(group_dims) == int(is_free) and all(d not in taken for d in group_dims), what,
@@ -408,7 +411,7 @@ def _prefix(
     return (*batch, *[d for d in range(ragged) if d not in contracting and d not in batch])
 
 
-def _ragged_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
+def _check_ragged_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     found = [size_of(d) for d in dims]
     if not all(-ndim <= d < ndim for d in found):
         raise TypeError(f"ragged_dot_general: there are {ndim} dimensions, got {tuple(found)}.")

@@ -22,7 +22,7 @@ from xnp.lax.control_flow_staging import (
     retype_varying,
     same_type,
     settle_carry,
-    staged,
+    stage_checked,
     value_without_jit,
     varying_alike_with,
     write_refs,
@@ -30,7 +30,7 @@ from xnp.lax.control_flow_staging import (
 from xnp.primitives import table
 from xnp.primitives.checkpointed_loop import Schedule
 from xnp.primitives.cond import BATCHINGS, cond_p, operands_of_takers
-from xnp.primitives.control_flow import platform_index_p, traced, with_ignored_arguments
+from xnp.primitives.control_flow import platform_index_p, trace_fun, with_ignored_arguments
 from xnp.primitives.scan import scan_p
 from xnp.primitives.sort import take_along
 from xnp.primitives.table import (
@@ -44,7 +44,7 @@ from xnp.primitives.table import (
     move_dim,
     reshape,
     select,
-    selected_rows,
+    select_rows,
     slice_dim,
     split_chunks,
     stack_first,
@@ -300,7 +300,7 @@ def _choose(
     values, in_tree = flat_arrays(operands, operation, "the operands")
     avals = [x.aval for x in values]
     bodies = [
-        staged(fun, in_tree, avals, operation=operation, what=name, writes_refs=True)
+        stage_checked(fun, in_tree, avals, operation=operation, what=name, writes_refs=True)
         for fun, name in zip(functions, names, strict=True)
     ]
     if len({body.out_tree for body in bodies}) == 1:
@@ -413,7 +413,7 @@ def _with_weak_types(branch: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
     if [a.weak_type for a in branch.out_avals] == list(weak):
         return branch
 
-    def converted(*args: Any) -> list[Any]:
+    def convert_results(*args: Any) -> list[Any]:
         convert = get_primitive("convert_element_type")
         return [
             x if x.aval.weak_type == w
@@ -421,7 +421,7 @@ def _with_weak_types(branch: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
             for x, w in zip(eval_closed(branch, *args), weak, strict=True)
         ]  # fmt: skip
 
-    return traced(converted, branch.in_avals, branch.jaxpr.name)
+    return trace_fun(convert_results, branch.in_avals, branch.jaxpr.name)
 
 
 def platform_dependent(
@@ -649,7 +649,7 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
     whole = how.steps // block * block
     parts = []
 
-    def recomputed(length: int) -> Any:
+    def recompute(length: int) -> Any:
         def step(carry: Any, x: Any) -> Any:
             elements, stop = x
             return _along(f, carry, elements, tree, replace(how, steps=length, stop=stop), None)
@@ -674,7 +674,7 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
             stop = bind("reduce_sum", begun, axes=(0,))
         pieces, pieces_tree = xtree.flatten((blocks, stops))
         outer = _How(count, how.reverse, 1, stop)
-        carry, ys = _along(recomputed(block), carry, pieces, pieces_tree, outer, None)
+        carry, ys = _along(recompute(block), carry, pieces, pieces_tree, outer, None)
         parts.append(xtree.map(lambda y: reshape(y, (whole, *y.shape[2:])), ys))
         return carry
 
@@ -684,7 +684,7 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
         stop = how.stop
         if stop is not None:
             stop = stop_within(stop, scalar_array(whole, dtypes.int32), length)
-        carry, ys = recomputed(length)(carry, (rest, stop))
+        carry, ys = recompute(length)(carry, (rest, stop))
         parts.append(ys)
         return carry
 
@@ -784,8 +784,8 @@ def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
         if [x.aval.strong() for x in after] != [x.aval.strong() for x in before]:
             return result  # raises, or the step is traced again from a carry of these types
         ys, y_tree = rows(result[1], "the y")
-        stayed = [selected_rows(runs, a, b) for a, b in zip(after, before, strict=True)]
-        zeroed = [selected_rows(runs, y, fill(y.shape, 0, y.dtype)) for y in ys]
+        stayed = [select_rows(runs, a, b) for a, b in zip(after, before, strict=True)]
+        zeroed = [select_rows(runs, y, fill(y.shape, 0, y.dtype)) for y in ys]
         return xtree.unflatten(tree, stayed), xtree.unflatten(y_tree, zeroed)
 
     if not counts.size:
@@ -869,7 +869,7 @@ def _stage_body(
 
     def stage(carry: list[Array]) -> Staged:
         avals = [*[x.aval for x in carry], *elements]
-        return staged(f, in_tree, avals, operation="scan", what="the body", writes_refs=True,
+        return stage_checked(f, in_tree, avals, operation="scan", what="the body", writes_refs=True,
                       users=users)  # fmt: skip
 
     carry, body = settle_carry(stage, carry, 0, lambda body: _pair_of(body, f)[0] == tree)
@@ -1206,7 +1206,7 @@ def while_loop(
       8
     """
     if max_steps is not None:
-        return _bounded_while_loop(cond_fun, body_fun, init_val, max_steps, checkpoints)
+        return _run_bounded_while_loop(cond_fun, body_fun, init_val, max_steps, checkpoints)
     val = init_val
     if config.values.disable_jit:
         val = as_traced(val)
@@ -1217,7 +1217,7 @@ def while_loop(
     return _repeat(cond_fun, body_fun, val, "while_loop", body_fun)
 
 
-def _bounded_while_loop(
+def _run_bounded_while_loop(
     cond_fun: Any, body_fun: Any, init_val: Any, max_steps: Any, checkpoints: Checkpoints
 ) -> Any:
     """Run a `while_loop` that counts its steps, up to a bound."""
@@ -1302,7 +1302,7 @@ def _repeat(
     in_tree = xtree.treedef_tuple((tree,))
 
     def stage(carry: list[Array]) -> Staged:
-        return staged(
+        return stage_checked(
             body_fun,
             in_tree,
             [x.aval for x in carry],
@@ -1316,7 +1316,9 @@ def _repeat(
     theirs, returned = [xtree.treedef_children(t)[own] if own else t for t in (tree, body.out_tree)]
     check_carry(theirs, returned, [x.aval for x in carry[own:]], body.out_avals[own:], operation,
                 "body_fun", users)  # fmt: skip
-    test = staged(cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun")
+    test = stage_checked(
+        cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun"
+    )
     _check_test(test, cond_fun)
     (goes_on,) = test.out_avals
     if any(goes_on.vma - x.aval.vma for x in carry):  # members end after steps of their own
@@ -1470,16 +1472,16 @@ def _count(low: int, high: int, number: _Number, body_fun: Any, init_val: Any, u
 
     def stage(carry: list[Array]) -> Staged:
         avals = [counter.aval, *[x.aval for x in carry]]
-        return staged(
+        return stage_checked(
             step, in_tree, avals, operation="fori_loop", what="body_fun", writes_refs=True,
             users=body_fun,
         )  # fmt: skip
 
-    def returned(body: Staged) -> Any:
+    def result_trees(body: Staged) -> Any:
         return xtree.treedef_children(body.out_tree)[1]
 
-    carry, body = settle_carry(stage, carry, 1, lambda body: returned(body) == tree)
-    out_tree = returned(body)
+    carry, body = settle_carry(stage, carry, 1, lambda body: result_trees(body) == tree)
+    out_tree = result_trees(body)
     check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",
                 "body_fun", body_fun)  # fmt: skip
     unrolled = unroll_count(1 if unroll is None else unroll, length, "fori_loop")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xnp.lax.control_flow_staging import same_type, staged
+from xnp.lax.control_flow_staging import same_type, stage_checked
 from xnp.primitives.control_flow import split_at
 from xnp.primitives.linear_systems import PROGRAMS, linear_solve_p
 from xnp.primitives.table import neg
@@ -77,7 +77,7 @@ def custom_linear_solve(
     solver = system.solver(_apply_to(solve, matvec), "solve", has_aux)
     backward, solver_back = forward, solver
     if not symmetric or transpose_solve is not None:
-        vecmat = matvec if symmetric else system.transposed(matvec)
+        vecmat = matvec if symmetric else system.transpose(matvec)
         backward, solver_back = _stage_transpose(system, vecmat, transpose_solve, has_aux)
     programs = (forward, backward, solver, solver_back)
     captured, counts = _group(programs)
@@ -97,7 +97,7 @@ def _stage_transpose(
     check_function(transpose_solve, "custom_linear_solve")
     solver = _apply_to(transpose_solve, vecmat)
     return (
-        system.staged(vecmat, "the transpose of matvec"),
+        system.stage(vecmat, "the transpose of matvec"),
         system.solver(solver, "transpose_solve", has_aux),
     )
 
@@ -109,10 +109,10 @@ def _group(programs: Sequence[Staged | None]) -> tuple[list[Any], tuple[int, ...
 
 
 def _apply_to(fun: Callable[..., Any], first: Callable[..., Any]) -> Callable[[Any], Any]:
-    def applied(x: Any) -> Any:
+    def apply(x: Any) -> Any:
         return fun(first, x)
 
-    return applied
+    return apply
 
 
 class _System:
@@ -128,15 +128,15 @@ class _System:
         self.avals = [a.strong() for a in given]
         self.in_tree = xtree.treedef_tuple((tree,))
 
-    def staged(self, fun: Callable[..., Any], what: str) -> Staged:
+    def stage(self, fun: Callable[..., Any], what: str) -> Staged:
         """Return the program of a function from trees like the unknowns to such, and check it."""
-        found = staged(fun, self.in_tree, self.avals, operation=self.operation, what=what)
+        found = stage_checked(fun, self.in_tree, self.avals, operation=self.operation, what=what)
         self.check(found, what, False, fun)
         return found
 
     def solver(self, fun: Callable[..., Any], what: str, has_aux: bool) -> Staged:
         """Return the program of a solver, `fun` of a right-hand side or guess, and check it."""
-        found = staged(fun, self.in_tree, self.given, operation=self.operation, what=what)
+        found = stage_checked(fun, self.in_tree, self.given, operation=self.operation, what=what)
         self.check(found, what, has_aux, fun)
         return found
 
@@ -170,7 +170,7 @@ class _System:
                 got=f"{shown[0]}", expected=f"{shown[1]}", where=place_of(fun),
             ))  # fmt: skip
 
-    def transposed(self, matvec: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
+    def transpose(self, matvec: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
         """Return x -> A^T x for x -> A x; None where nothing is installed that could transpose."""
         transpose_of = find("linear_transpose")
         if transpose_of is None:
@@ -246,13 +246,13 @@ def _stage(
     axis out, and loops of the first program are typed for a guess that all members share.
     """
     system = _System(tree, [x.aval for x in leaves], operation)
-    found = staged(fun, system.in_tree, system.avals, operation=operation, what=what)
+    found = stage_checked(fun, system.in_tree, system.avals, operation=operation, what=what)
     axes: frozenset[Any] = frozenset().union(*[a.vma for a in found.out_avals])
     if not all(axes <= x.aval.vma for x in leaves):
         mesh = next(a.type_sharding.mesh for a in found.out_avals if a.vma)
         leaves = tuple([vary(x, axes, mesh) for x in leaves])
         system = _System(tree, [x.aval for x in leaves], operation)
-        found = staged(fun, system.in_tree, system.avals, operation=operation, what=what)
+        found = stage_checked(fun, system.in_tree, system.avals, operation=operation, what=what)
     system.check(found, what, False, fun)
     return system, found, leaves
 
@@ -273,12 +273,12 @@ def _stage_tangent_solve(
     if linearize is None:  # then nothing differentiates the root, as yet
         return None
 
-    def solved(x: Any, y: Any) -> Any:
+    def solve(x: Any, y: Any) -> Any:
         return tangent_solve(linearize(f, x)[1], y)
 
     in_tree = xtree.treedef_tuple((system.tree, system.tree))
     avals = [*system.avals, *system.avals]
-    found = staged(solved, in_tree, avals, operation="custom_root", what="tangent_solve")
+    found = stage_checked(solve, in_tree, avals, operation="custom_root", what="tangent_solve")
     system.check(found, "tangent_solve", False, tangent_solve)
     return found
 

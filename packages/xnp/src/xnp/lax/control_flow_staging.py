@@ -15,7 +15,7 @@ import numpy as np
 
 import xprim
 import xtree
-from xnp.primitives.table import fill, selected_rows
+from xnp.primitives.table import fill, select_rows
 from xprim import Array, ClosedJaxpr, ShapedArray, config, dtypes, promotion, trace_to_jaxpr
 from xprim.array import is_shared
 from xprim.avals import type_of_by_class
@@ -94,7 +94,7 @@ def along_refs(
     values = [x.value() if isinstance(x, BaseRef) else x for x in leaves]
     carry, (ys, ends, ran) = run(functools.wraps(f)(step) if callable(f) else f, values)
     for ref, end in zip(refs, ends, strict=True):
-        ref.write(end if ran is None else selected_rows(ran, end, ref.value()))
+        ref.write(end if ran is None else select_rows(ran, end, ref.value()))
     return carry, ys
 
 
@@ -117,8 +117,8 @@ def _refs_in(leaves: Sequence[Any], operation: str) -> list[BaseRef]:
 # -------------------------------------------------------------------------- control flow staging
 # How control flow turns the user's functions into programs, and checks what they return.
 #
-# `staged` traces a function of pytrees once and keeps the program for the next call with an equal
-# function and equal types, so a loop that is called again does not trace again. Traced values
+# `stage_checked` traces a function of pytrees once and keeps the program for the next call with an
+# equal function and equal types, so a loop that is called again does not trace again. Traced values
 # from outside become leading operands; a program that has such is not kept, as they are of one
 # call.
 
@@ -147,7 +147,7 @@ def as_traced(tree: Any) -> Any:
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
-def staged(
+def stage_checked(
     fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray], *, operation: str,
     what: str, writes_refs: bool = False, users: Callable[..., Any] | None = None,
 ) -> Staged:  # fmt: skip

@@ -12,7 +12,7 @@ from xnp.lax.contractions import dot_general
 from xnp.lax.reductions import padtype_to_pads
 from xnp.placing import place
 from xnp.primitives import convolution
-from xnp.primitives.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated_size
+from xnp.primitives.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilate_size
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xnp.primitives.table import bind, convert, move_dim, permute
@@ -113,9 +113,9 @@ def conv_general_dilated(
     spread = ones if rhs_dilation is None else _integers(rhs_dilation)
     if isinstance(padding, str):
         _check_counts(lhs, rhs, strides, stretch, spread)
-        sizes = [dilated_size(lhs.shape[d], s)
+        sizes = [dilate_size(lhs.shape[d], s)
                  for d, s in zip(numbers.lhs_spec[2:], stretch, strict=True)]  # fmt: skip
-        windows = [dilated_size(rhs.shape[d], s)
+        windows = [dilate_size(rhs.shape[d], s)
                    for d, s in zip(numbers.rhs_spec[2:], spread, strict=True)]  # fmt: skip
         padding = padtype_to_pads(sizes, windows, strides, padding)
     if preferred_element_type is not None:
@@ -265,7 +265,7 @@ def conv_transpose(
     ones = (1,) * (lhs.ndim - 2)
     dilations = ones if rhs_dilation is None else _integers(rhs_dilation)
     sizes = [rhs.shape[d] for d in numbers.rhs_spec[2:]]
-    windows = [dilated_size(n, s) for n, s in zip(sizes, dilations, strict=True)]
+    windows = [dilate_size(n, s) for n, s in zip(sizes, dilations, strict=True)]
     pads: Any = padding
     if isinstance(padding, str):
         pads = [_transpose_padding(k, s, padding) for k, s in zip(windows, strides, strict=True)]

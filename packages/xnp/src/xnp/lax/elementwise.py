@@ -68,7 +68,7 @@ def pair(x: Any, y: Any) -> tuple[Array, Array]:
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
         x, y = _arrays(x, y)
     if x.aval is not y.aval and x.aval.shape != y.aval.shape:
-        x, y = leveled(x, y)
+        x, y = level_ranks(x, y)
     return x, y
 
 
@@ -83,7 +83,7 @@ def _arrays(x: Any, y: Any) -> tuple[Array, Array]:
     return _scalar_beside(x, y), y
 
 
-def leveled(*arrays: Array) -> list[Array]:
+def level_ranks(*arrays: Array) -> list[Array]:
     """Return arrays of one rank with dimensions of size 1 repeated; others stay for the errors."""
     shapes = [x.aval.shape for x in arrays if x.aval.shape]
     if len({len(shape) for shape in shapes}) != 1:
@@ -586,7 +586,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
         raise ValueError(
             f"polynomial: unroll must be None: the scheme is always written out, got {unroll}."
         )
-    return elementwise.polynomial_p.bind(*leveled(*several(x, *coeffs)))[0]  # type: ignore[no-any-return]
+    return elementwise.polynomial_p.bind(*level_ranks(*several(x, *coeffs)))[0]  # type: ignore[no-any-return]
 
 
 def floor(x: ArrayLike) -> Array:
@@ -2210,7 +2210,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
         >>> lax.betainc(xnp.array([1.0]), xnp.array([2.0]), xnp.array([0.5])).round(3)
         Array([0.75], dtype=float32)
     """
-    operands = leveled(*several(a, b, x))
+    operands = level_ranks(*several(a, b, x))
     return special_gamma.regularized_incomplete_beta_p.bind(*operands)[0]  # type: ignore[no-any-return]
 
 

@@ -19,7 +19,7 @@ from xnp.primitives.linear_systems import (
     HALVES,
     lu_p,
     lu_pivots_to_permutation_p,
-    solved,
+    solve_triangle,
     triangular_solve_p,
     tridiagonal_solve_p,
 )
@@ -444,7 +444,7 @@ def _iterate(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
     for a, b, c in weights:
         previous, u = u, _step(u, a, b, c)
 
-    def unfinished(state: Any) -> Any:
+    def is_unfinished(state: Any) -> Any:
         count, u, previous = state
         far = bind("gt", _distance(u, previous), scalar_like(bound, limit))
         return bind("and", bind("lt", count, scalar_like(count, most)), far)
@@ -455,7 +455,7 @@ def _iterate(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
 
     count = scalar_array(len(weights), dtypes.int32)
     if reached and most > len(weights):
-        count, u, previous = loops.while_loop(unfinished, more, (count, u, previous))
+        count, u, previous = loops.while_loop(is_unfinished, more, (count, u, previous))
     converged: Array = scalar_array(False, dtypes.bool_)
     if reached:  # the steps before leave great singular values where they are
         converged = bind("le", _distance(u, previous), scalar_like(bound, limit))
@@ -500,8 +500,8 @@ def _step(u: Any, a: float, b: float, c: float) -> Any:
     gram = add(identity, scale_by(matmul(adjoint(u), u), c))
     (lower,) = cholesky_p.bind(gram)
     is_complex = dtypes.is_complex(u.aval.dtype)
-    half = solved(lower, adjoint(u), lower=True)
-    whole = solved(lower, half, lower=True, transpose_a=True, conjugate_a=is_complex)
+    half = solve_triangle(lower, adjoint(u), lower=True)
+    whole = solve_triangle(lower, half, lower=True, transpose_a=True, conjugate_a=is_complex)
     return add(scale_by(u, b / c), scale_by(adjoint(whole), a - b / c))
 
 
@@ -569,7 +569,7 @@ def eigh(
     x = as_array(x, what="eigh: x")
     v, w = eigh_p.bind(
         _symmetric("eigh", x) if symmetrize_input else x, lower=bool(lower),
-        **solvers.given(implementation=implementation),
+        **solvers.omit_none(implementation=implementation),
     )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("eigh", subset_by_index, x.shape[-1])
@@ -616,7 +616,7 @@ def eig(
         x, compute_left_eigenvectors=bool(compute_left_eigenvectors),
         compute_right_eigenvectors=bool(compute_right_eigenvectors),
         enable_eigvec_derivs=bool(enable_eigvec_derivs),
-        **solvers.given(implementation=implementation),
+        **solvers.omit_none(implementation=implementation),
     ))  # fmt: skip
 
 
@@ -776,7 +776,7 @@ def svd(
         raise ValueError("svd: subset_by_index goes with full_matrices=False.")
     results: Any = svd_p.bind(
         x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv),
-        **solvers.given(algorithm=algorithm),
+        **solvers.omit_none(algorithm=algorithm),
     )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("svd", subset_by_index, min(x.shape[-2:]))

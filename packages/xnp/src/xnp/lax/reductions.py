@@ -13,7 +13,7 @@ from xnp.lax.shape import ints, pad
 from xnp.lax.slicing import gather
 from xnp.placing import place
 from xnp.primitives import windows as _transposes  # noqa: F401 - defines it
-from xnp.primitives.convolution import dilated_size
+from xnp.primitives.convolution import dilate_size
 from xnp.primitives.index_modes import GatherDimensionNumbers
 from xnp.primitives.reductions import (
     greatest,
@@ -292,7 +292,7 @@ def _reduce_tree(
     inits = [_initial(i, x.aval) for i, x in zip(init_leaves, xs, strict=True)]
     axes = _axes("reduce", dimensions, xs[0].ndim if xs else 0)
     jaxpr, captured = _stage(computation, xs, tree)
-    known = _known_reduction(jaxpr) if len(xs) == 1 else None
+    known = _match_reduction(jaxpr) if len(xs) == 1 else None
     if known is not None:
         joined, reduction = known
         total = reduction.bind(xs[0], axes=axes)[0]
@@ -351,7 +351,7 @@ _REDUCTION_BY_NAME = {
 }  # fmt: skip
 
 
-def _known_reduction(closed: ClosedJaxpr) -> tuple[str, Primitive] | None:
+def _match_reduction(closed: ClosedJaxpr) -> tuple[str, Primitive] | None:
     """Return the operation and its reduction when the computation is just that operation."""
     eqns, jaxpr = closed.jaxpr.eqns, closed.jaxpr
     if len(eqns) != 1 or eqns[0].primitive.name not in _REDUCTION_BY_NAME:
@@ -467,12 +467,12 @@ def reduce_window_shape_tuple(
     """
     ones = (1,) * len(operand_shape)
     spreads = window_dilation or ones
-    windows = [dilated_size(n, apart) for n, apart in zip(window_dimensions, spreads, strict=True)]
+    windows = [dilate_size(n, apart) for n, apart in zip(window_dimensions, spreads, strict=True)]
     pads = padtype_to_pads(operand_shape, windows, window_strides, padding)
     rows = zip(operand_shape, windows, window_strides, pads, base_dilation or ones, strict=True)
     sizes = []
     for size, window, stride, (low, high), apart in rows:
-        room = dilated_size(size, apart) + low + high - window
+        room = dilate_size(size, apart) + low + high - window
         sizes.append(room // stride + 1 if room >= 0 else 0)
     return tuple(sizes)
 

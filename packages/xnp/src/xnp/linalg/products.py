@@ -390,10 +390,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     x, y = broadcast_batches("cross", x, y, core=(1, 1))
     last = x.ndim - 1
 
-    def turned(z: Any, by: int) -> Any:
+    def turn(z: Any, by: int) -> Any:
         return table.join([slice_dim(z, last, by, 3), slice_dim(z, last, 0, by)], last)
 
-    result = sub(mul(turned(x, 1), turned(y, 2)), mul(turned(x, 2), turned(y, 1)))
+    result = sub(mul(turn(x, 1), turn(y, 2)), mul(turn(x, 2), turn(y, 1)))
     return move_dim(result, last, axis_of(axis, x.ndim, "cross"))
 
 

@@ -832,7 +832,7 @@ def vector_norm(
 
 def _power_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
     if order == 2:
-        return _root(sum_axes(_squared_size(x), axes))
+        return _root(sum_axes(_square_size(x), axes))
     sizes = lax.abs(x)
     largest = float(dtypes.finfo(sizes.dtype).max)  # greater orders are infinite in the dtype
     if order > largest:
@@ -865,7 +865,7 @@ def _least(sizes: Any, axes: tuple[int, ...]) -> Any:
     return lax.reduce_min(sizes, axes)
 
 
-def _squared_size(x: Any) -> Any:
+def _square_size(x: Any) -> Any:
     if dtypes.is_complex(x.dtype):
         re, im = lax.real(x), lax.imag(x)
         return lax.add(lax.mul(re, re), lax.mul(im, im))
@@ -947,7 +947,7 @@ def _nuclear_jvp(primals: Any, tangents: Any) -> Any:
 
 
 _MATRIX_NORMS: dict[Any, Callable[[Any], Any]] = {
-    "fro": lambda x: _root(sum_axes(_squared_size(x), (x.ndim - 2, x.ndim - 1))),
+    "fro": lambda x: _root(sum_axes(_square_size(x), (x.ndim - 2, x.ndim - 1))),
     "nuc": lambda x: custom_jvp_call_p.bind(x, call=_nuclear, jvp=_nuclear_jvp)[0],
     1: _by_sums(_greatest, -2),
     -1: _by_sums(_least, -2),

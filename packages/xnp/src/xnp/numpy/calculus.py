@@ -377,7 +377,7 @@ def interp(
             continue
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
         beyond = bind(primitive, x, broadcast_to(read(xp, end), x.aval.shape))
-        result = dispatch.chosen("interp", beyond, outer, result)
+        result = dispatch.choose("interp", beyond, outer, result)
     return result
 
 
@@ -525,7 +525,7 @@ def _shift_products(a: Any, kernel: Any, padding: tuple[int, int], precision: An
     return _move_and_add(a, kernel, padding)
 
 
-@dispatch.dispatched(2)
+@dispatch.dispatch_on(2)
 def _move_and_add(a: Any, kernel: Any, padding: tuple[int, int]) -> Any:
     low, high = padding
     zero, last = scalar_like(a, 0), kernel.aval.size - 1

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xnp.numpy import dispatch
-from xnp.numpy.dispatch import array_of, cast, common_shape, dispatched, promote, several_axes
+from xnp.numpy.dispatch import array_of, cast, common_shape, dispatch_on, promote, several_axes
 from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permute
@@ -48,7 +48,7 @@ def dot_general(
     return result if held is preferred else cast(result, preferred)
 
 
-def _requested_type(preferred: Any, operation: str) -> Any:
+def _check_requested_type(preferred: Any, operation: str) -> Any:
     return None if preferred is None else dtypes.requested_dtype(preferred, operation)
 
 
@@ -62,7 +62,7 @@ def _mismatch(operation: str, x: Any, y: Any, sizes: tuple[int, int], rule: str)
     ))  # fmt: skip
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _dot(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     a, b = promote("dot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
@@ -117,14 +117,14 @@ def dot(
         if out_sharding is not None:
             return compute_as(out_sharding, dot, a, b, precision=precision,
                                preferred_element_type=preferred)  # fmt: skip
-        dtype = None if preferred is None else _requested_type(preferred, "dot")
+        dtype = None if preferred is None else _check_requested_type(preferred, "dot")
         return _dot(a, b, precision, dtype)
     except Exception as error:
         shorten(error)
         raise
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     a, b = promote("matmul", a, b)
     for x in (a, b):
@@ -209,7 +209,7 @@ def matmul(
         if out_sharding is not None:
             return compute_as(out_sharding, matmul, a, b, precision=precision,
                                preferred_element_type=preferred_element_type)  # fmt: skip
-        return _matmul(a, b, precision, _requested_type(preferred_element_type, "matmul"))
+        return _matmul(a, b, precision, _check_requested_type(preferred_element_type, "matmul"))
     except Exception as error:
         shorten(error)
         raise
@@ -368,7 +368,7 @@ def vecdot(
     x, y = broadcast_to(_conjugate(x), shape), broadcast_to(y, shape)
     n = len(shape) - 1
     dims = tuple(range(n))
-    preferred = _requested_type(preferred_element_type, "vecdot")
+    preferred = _check_requested_type(preferred_element_type, "vecdot")
     return dot_general(x, y, ((n,), (n,)), (dims, dims), precision, preferred)
 
 
@@ -428,7 +428,7 @@ def tensordot(
             "tensordot", f"the contracted dimensions differ: {sizes[0]} and {sizes[1]}.",
             got=f"x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}",
         ))  # fmt: skip
-    preferred = _requested_type(preferred_element_type, "tensordot")
+    preferred = _check_requested_type(preferred_element_type, "tensordot")
     return dot_general(a, b, (first, second), ((), ()), precision, preferred)
 
 
@@ -477,7 +477,7 @@ def inner(
     if a.aval.shape[-1] != b.aval.shape[-1]:
         sizes = a.aval.shape[-1], b.aval.shape[-1]
         raise _mismatch("inner", a, b, sizes, "x.shape[-1] == y.shape[-1]")
-    preferred = _requested_type(preferred_element_type, "inner")
+    preferred = _check_requested_type(preferred_element_type, "inner")
     dims = ((a.aval.ndim - 1,), (b.aval.ndim - 1,))
     return dot_general(a, b, dims, ((), ()), precision, preferred)
 

@@ -14,7 +14,7 @@ from xnp.numpy.dispatch import (
     broadcast_all,
     cast,
     convert_to,
-    dispatched,
+    dispatch_on,
     host_aval,
     promote,
 )
@@ -817,8 +817,8 @@ def _below(rows: int, columns: int, k: Any) -> Array:
 
 
 def _triangle(operation: str, keeps_below: bool) -> Any:
-    @dispatched(1)
-    def written(m: Any, k: int) -> Array:
+    @dispatch_on(1)
+    def keep_triangle(m: Any, k: int) -> Array:
         m = array_of(m, operation)
         if m.aval.ndim < 2:
             raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
@@ -827,7 +827,7 @@ def _triangle(operation: str, keeps_below: bool) -> Any:
         zero = scalar_like(m, 0)
         return select(mask, m, zero) if keeps_below else select(mask, zero, m)
 
-    return written
+    return keep_triangle
 
 
 _tril, _triu = _triangle("tril", True), _triangle("triu", False)

@@ -260,7 +260,7 @@ def check_ranks(
         _check_ranks(operation, shapes, ranks, [s for i, s in enumerate(shapes) if i not in made])
 
 
-def chosen(operation: str, mask: Any, new: Any, x: Any) -> Array:
+def choose(operation: str, mask: Any, new: Any, x: Any) -> Array:
     """Return `new` where a mask of `x` holds and else `x`, which are broadcast with each other."""
     check_ranks(operation, new, x)
     shape = common_shape(operation, [new.aval, x.aval])
@@ -472,7 +472,7 @@ class ProgramKernel(Kernel):
 # --- looking up -----------------------------------------------------------------------------------
 
 
-def dispatched(count: int) -> Callable[[F], F]:
+def dispatch_on(count: int) -> Callable[[F], F]:
     """Return a decorator that looks up what an array function runs for the types of its operands.
 
     Args:

@@ -15,7 +15,7 @@ from xnp.numpy.dispatch import (
     broadcast_checked,
     cast,
     convert_to,
-    dispatched,
+    dispatch_on,
     inexact,
     promote,
     wide,
@@ -422,7 +422,7 @@ def trunc(x: Any) -> Any:
 fix = trunc
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _round(a: Any, decimals: int) -> Array:
     a = array_of(a, "round")
     dtype = a.aval.dtype
@@ -524,13 +524,13 @@ def nan_to_num(
     return _replace(x, nan, posinf, neginf)  # type: ignore[no-any-return]
 
 
-@dispatched(4)
+@dispatch_on(4)
 def _replace(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     dtype = x.aval.dtype
     replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
                     (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
     for mask, value in replacements:
-        x = dispatch.chosen("nan_to_num", mask, cast(array_of(value, "nan_to_num"), dtype), x)
+        x = dispatch.choose("nan_to_num", mask, cast(array_of(value, "nan_to_num"), dtype), x)
     return x
 
 
@@ -1704,7 +1704,7 @@ def conjugate(x: Any) -> Any:
 conj = conjugate
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _angle(z: Any, deg: bool) -> Array:
     z = array_of(z, "angle")
     if not dtypes.is_inexact(z.aval.dtype):

@@ -196,7 +196,7 @@ def vectorize(
 
     @transforming(pyfunc, "vectorize")
     @boundary
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+    def call_vectorized(*args: Any, **kwargs: Any) -> Any:
         places = [i for i, x in enumerate(args) if i not in left_out and x is not None]
         arrays = [asarray(args[i]) for i in places]
         named = [name for name in kwargs if name not in left_out]
@@ -223,7 +223,7 @@ def vectorize(
 
         return _map(call, arrays, ranks)
 
-    return vectorized
+    return call_vectorized
 
 
 def _exclude(excluded: Collection[int | str]) -> frozenset[int | str]:

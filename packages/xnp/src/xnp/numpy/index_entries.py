@@ -550,7 +550,7 @@ class Window(NamedTuple):
             return x
         return bind("dynamic_slice", x, *self.starts, slice_sizes=self.sizes)
 
-    def written(self, x: Array, window: Array) -> Array:
+    def write(self, x: Array, window: Array) -> Array:
         """Return `x` with the window in its place."""
         if self.starts is None:
             return window
@@ -582,7 +582,7 @@ def update_window(
     after = write(before, window.rest)
     if window.rooms and not moved:
         after = select(window.fits(), after, before)
-    return window.written(x, after)
+    return window.write(x, after)
 
 
 def _window_of(index: Any, shape: tuple[int, ...], wraps: bool) -> Window:

@@ -675,7 +675,7 @@ def iterable(y: ArrayLike) -> bool:
 # --- closeness ------------------------------------------------------------------------------------
 
 
-@dispatch.dispatched(4)
+@dispatch.dispatch_on(4)
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     a, b = dispatch.broadcast_checked("isclose", *promote("isclose", a, b))
     if dtypes.is_extended(a.aval.dtype):

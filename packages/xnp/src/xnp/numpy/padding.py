@@ -167,7 +167,7 @@ def _constant(x: Any, widths: Any, values: Any) -> Any:
 def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., Any]:
     """Return a mode that copies elements: from a size and widths to positions."""
 
-    def added(x: Any, d: int, low: int, high: int, reflect_type: str = "even") -> Any:
+    def pad(x: Any, d: int, low: int, high: int, reflect_type: str = "even") -> Any:
         size = x.aval.shape[d]
         _check_not_empty(size, d)
         places = np.asarray(positions(size, low, high), np.int32)
@@ -179,7 +179,7 @@ def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., An
         )  # fmt: skip
         return _odd(x, d, low, high, positions)
 
-    return added
+    return pad
 
 
 def _check_not_empty(size: int, d: int) -> None:
@@ -296,7 +296,7 @@ def _as(values: Any, x: Any) -> Any:
 def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a mode that repeats a statistic of the elements next to an end."""
 
-    def repeated(x: Any, d: int, count: int, part: slice) -> list[Any]:
+    def repeat(x: Any, d: int, count: int, part: slice) -> list[Any]:
         if not count:
             return []
         value = function(read(x, (*(slice(None),) * d, part)), axis=d, keepdims=True)
@@ -305,18 +305,18 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
         shape = (*value.aval.shape[:d], count, *value.aval.shape[d + 1 :])
         return [broadcast_to(_as(value, x), shape)]
 
-    def added(x: Any, d: int, low: int, high: int, stat_length: Any = None) -> Any:
+    def pad(x: Any, d: int, low: int, high: int, stat_length: Any = None) -> Any:
         size = x.aval.shape[d]
         _check_not_empty(size, d)
         lengths = (size, size) if stat_length is None else (
             _pairs(stat_length, x.aval.ndim, "stat_length", x.aval.shape)[d])  # fmt: skip
         first, last = [min(size_of(n), size) for n in lengths]
         require(min(first, last) >= 1, "pad", "stat_length must be 1 at least.")
-        before = repeated(x, d, low, slice(0, first))
-        after = repeated(x, d, high, slice(size - last, size))
+        before = repeat(x, d, low, slice(0, first))
+        after = repeat(x, d, high, slice(size - last, size))
         return bind("concatenate", *before, x, *after, dimension=d) if before or after else x
 
-    return added
+    return pad
 
 
 _MODES: dict[str, Callable[..., Any]] = {

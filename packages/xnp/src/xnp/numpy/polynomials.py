@@ -16,7 +16,7 @@ from xnp.numpy.dispatch import array_of, broadcast_all, common_shape, inexact, p
 from xnp.numpy.indexing import read
 from xnp.numpy.ranges import arange, vander
 from xnp.numpy.rearranging import roll
-from xnp.numpy.reductions import argmax, squared_distance
+from xnp.numpy.reductions import argmax, square_distance
 from xnp.numpy.selection import argsort, flatten_elements, where
 from xnp.numpy.shaping import atleast_1d, concatenate
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
@@ -421,7 +421,7 @@ def polyfit(
     coefficients = vt.conj().T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
     coefficients = (coefficients.T / scale.reshape(*[1] * (rhs.ndim - 1), order)).T
     if full:
-        residuals = squared_distance(lhs @ coefficients, rhs).sum(0).reshape(-1)
+        residuals = square_distance(lhs @ coefficients, rhs).sum(0).reshape(-1)
         return coefficients, residuals, rank, s, asarray(rcond)
     if not cov:
         return array_of(coefficients, "polyfit")
@@ -431,7 +431,7 @@ def polyfit(
     base = base.reshape(order, order, *[1] * (rhs.ndim - 1))  # the last counts polynomials
     if cov == "unscaled":
         return coefficients, base
-    variance = squared_distance(lhs @ coefficients, rhs).sum(0) / _freedom(x.size, order)
+    variance = square_distance(lhs @ coefficients, rhs).sum(0) / _freedom(x.size, order)
     return coefficients, base * variance.reshape(base.shape[2:] and (1, 1, -1))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import xprim
 from xnp.numpy import dispatch
 from xnp.numpy.creation import array, counting, shape_of
-from xnp.numpy.dispatch import array_of, broadcast_checked, cast, dispatched, host_aval, inexact
+from xnp.numpy.dispatch import array_of, broadcast_checked, cast, dispatch_on, host_aval, inexact
 from xnp.numpy.elementary import i0
 from xnp.numpy.indexing import read
 from xnp.numpy.shaping import moveaxis
@@ -83,7 +83,7 @@ def arange(
         small = host_array(np.arange(start), dtypes.python_scalar_dtype(int))
         return small if out_sharding is None else place(small, out_sharding, "arange")
     given = [v for v in (start, stop, step) if v is not None]
-    known = [_known_bound(v) for v in given or [start]]
+    known = [_check_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
     if stop is None and step is not None:
         known.insert(0, 0)  # the one bound is the end
@@ -94,7 +94,7 @@ def arange(
     return place(on_device(result, device, "arange"), out_sharding, "arange")
 
 
-def _known_bound(bound: Any) -> Any:
+def _check_bound(bound: Any) -> Any:
     numbers = (Array, np.ndarray, np.generic, SymbolicSize, int, float, complex)
     if not isinstance(bound, numbers):
         raise TypeError(f"arange: the bounds must be numbers, got {described(bound)}.")
@@ -233,7 +233,7 @@ def _host_linspace(
         return host_array(values, dtype), scalar_array(step, floating)
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted: Any) -> Any:
     low, high = broadcast_checked("linspace", *inexact("linspace", start, stop))
     low, high = cast(low, low.aval.dtype), cast(high, low.aval.dtype)
@@ -274,16 +274,16 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     scale = select(is_large, broadcast_to(small, shape), broadcast_to(one, shape))
     inner = ((divisions if endpoint else num) - 1, *shape)
 
-    def repeated(v: Any) -> Any:
+    def repeat(v: Any) -> Any:
         return broadcast_to(reshape(v, (1, *shape)), inner)
 
     i = counting((inner[0], *[1] * len(shape)), 0, larger.aval.dtype)
     i = broadcast_to(cast(bind("add", i, scalar_like(i, 1)), wide), inner)
     n = scalar_like(low, divisions)
     rest = bind("sub", broadcast_to(n, inner), i)
-    low_part = bind("mul", repeated(bind("mul", low, scale)), rest)
-    high_part = bind("mul", repeated(bind("mul", high, scale)), i)
-    divisor = repeated(bind("mul", scale, broadcast_to(n, shape)))
+    low_part = bind("mul", repeat(bind("mul", low, scale)), rest)
+    high_part = bind("mul", repeat(bind("mul", high, scale)), i)
+    divisor = repeat(bind("mul", scale, broadcast_to(n, shape)))
     between = bind("div", bind("add", low_part, high_part), divisor)
     ends = [reshape(v, (1, *shape)) for v in ((low, high) if endpoint else (low,))]
     return cast(bind("concatenate", ends[0], between, *ends[1:], dimension=0), dtype)

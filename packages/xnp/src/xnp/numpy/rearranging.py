@@ -10,7 +10,7 @@ import numpy as np
 
 from xnp.numpy import dispatch
 from xnp.numpy.creation import counting, eye
-from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, several_axes
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatch_on, several_axes
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import static_axis, sum as summed
 from xnp.numpy.shaping import moveaxis, permute
@@ -115,7 +115,7 @@ def _not_counts(repeats: Any) -> TypeError:
     return TypeError(f"repeat: repeats must be integers, got {described(repeats)}.")
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _repeat_each(a: Any, repeats: int, axis: int) -> Array:
     a = array_of(a, "repeat")
     shape = a.aval.shape
@@ -138,7 +138,7 @@ def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
     return read(a, (*[slice(None)] * axis, places))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _tile(a: Any, reps: tuple[int, ...]) -> Array:
     a = array_of(a, "tile")
     rank = max(len(reps), a.aval.ndim)
@@ -264,14 +264,14 @@ def _roll(a: Any, by: Any, d: int) -> Any:
     return bind("dynamic_slice", double, *starts, slice_sizes=a.aval.shape)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _roll_static(a: Any, start: int, d: int) -> Array:
     lead = (slice(None),) * d
     tail, head = read(a, (*lead, slice(start, None))), read(a, (*lead, slice(None, start)))
     return bind("concatenate", tail, head, dimension=d)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _flip(m: Any, axis: Any) -> Array:
     m = array_of(m, "flip")
     return bind("rev", m, dimensions=axes_of(axis, m.aval.ndim, "flip"))
@@ -379,7 +379,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 # --- diagonals and triangles ----------------------------------------------------------------------
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Array:
     a = array_of(a, "diagonal")
     first, second = axes_of((axis1, axis2), a.aval.ndim, "diagonal")
@@ -483,7 +483,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     return _diag(v, size_of(k))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _diag(v: Any, k: int) -> Array:
     size = v.aval.shape[0] + abs(k)
     zero = scalar_like(v, 0)

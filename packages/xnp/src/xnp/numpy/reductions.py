@@ -21,7 +21,7 @@ from xnp.numpy.dispatch import (
     computation_dtype,
     convert_to,
     dims_and_names,
-    dispatched,
+    dispatch_on,
     elements_now,
     inexact,
     promote,
@@ -66,12 +66,12 @@ def static_axis(axis: Any, operation: str) -> Any:
     return tuple(axis) if several_axes(axis) else static_int(axis, operation, "the axis")
 
 
-def requested(dtype: Any, operation: str) -> Any:
+def check_requested(dtype: Any, operation: str) -> Any:
     """Return the dtype that a caller asks for, if any."""
     return None if dtype is None else dtypes.requested_dtype(dtype, operation)
 
 
-def kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Array:
+def keep_dims(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Array:
     """Put reduced dimensions back with size 1 if they are to be kept."""
     if not keepdims:
         return x
@@ -158,20 +158,20 @@ _OF_BOOLEANS = {"reduce_sum": "reduce_or", "reduce_prod": "reduce_and"}
 
 
 def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
-    @dispatched(1)
-    def written(a: Any, axis: Any, dtype: Any, keepdims: bool, promotes: bool) -> Array:
+    @dispatch_on(1)
+    def reduce(a: Any, axis: Any, dtype: Any, keepdims: bool, promotes: bool) -> Array:
         a = array_of(a, operation)
         axes = dims_and_names(axis, a.aval.ndim, operation)
         if dtype is not None:
             a = cast(a, dtype)
             if dtypes.is_bool(a.aval.dtype):
                 bits = bind_reduction(_OF_BOOLEANS[primitive], a, axes)
-                return kept(bits, a.aval.shape, axes, keepdims)
+                return keep_dims(bits, a.aval.shape, axes, keepdims)
         elif promotes or dtypes.is_bool(a.aval.dtype):
             a = convert_to(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
-        return kept(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
+        return keep_dims(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
 
-    return written
+    return reduce
 
 
 _sum, _prod = _accumulate("reduce_sum", "sum"), _accumulate("reduce_prod", "prod")
@@ -213,7 +213,7 @@ def sum(
     no_out("sum", out)
     if where is not None:
         a = _with_where("sum", array_of(a, "sum"), where, 0)
-    axes, dtype = static_axis(axis, "sum"), requested(dtype, "sum")
+    axes, dtype = static_axis(axis, "sum"), check_requested(dtype, "sum")
     if initial is None:
         return _sum(a, axes, dtype, keepdims, promote_integers)
     return _join("sum", "add", _sum, a, (axes, dtype, keepdims, promote_integers), initial)
@@ -255,7 +255,7 @@ def prod(
     no_out("prod", out)
     if where is not None:
         a = _with_where("prod", array_of(a, "prod"), where, 1)
-    axes, dtype = static_axis(axis, "prod"), requested(dtype, "prod")
+    axes, dtype = static_axis(axis, "prod"), check_requested(dtype, "prod")
     if initial is None:
         return _prod(a, axes, dtype, keepdims, promote_integers)
     return _join("prod", "mul", _prod, a, (axes, dtype, keepdims, promote_integers), initial)
@@ -282,8 +282,8 @@ def _join(
 
 
 def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
-    @dispatched(1)
-    def written(a: Any, axis: Any, keepdims: bool, may_be_empty: bool) -> Array:
+    @dispatch_on(1)
+    def reduce(a: Any, axis: Any, keepdims: bool, may_be_empty: bool) -> Array:
         a = array_of(a, operation)
         axes = dims_and_names(axis, a.aval.ndim, operation)
         if not may_be_empty and 0 in [a.aval.shape[d] for d in axes if type(d) is not str]:
@@ -292,9 +292,9 @@ def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
                 got=f"{a.aval.str_long()} over axes {axes}",
                 hint="give initial= a value to start from",
             ))  # fmt: skip
-        return kept(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
+        return keep_dims(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
 
-    return written
+    return reduce
 
 
 _max, _min = _extremum("reduce_max", "max"), _extremum("reduce_min", "min")
@@ -462,13 +462,13 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 def _truth(primitive: str, operation: str) -> Callable[..., Array]:
-    @dispatched(1)
-    def written(a: Any, axis: Any, keepdims: bool) -> Array:
+    @dispatch_on(1)
+    def reduce(a: Any, axis: Any, keepdims: bool) -> Array:
         a = cast(array_of(a, operation), dtypes.bool_)
         axes = dims_and_names(axis, a.aval.ndim, operation)
-        return kept(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
+        return keep_dims(bind_reduction(primitive, a, axes), a.aval.shape, axes, keepdims)
 
-    return written
+    return reduce
 
 
 _all, _any = _truth("reduce_and", "all"), _truth("reduce_or", "any")
@@ -540,7 +540,7 @@ def any(
     return _any(a, static_axis(axis, "any"), keepdims)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
     truth = cast(array_of(a, "count_nonzero"), dtypes.bool_)
     return _sum(truth, axis, dtypes.python_scalar_dtype(int), keepdims, True)
@@ -577,8 +577,8 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 
 def _position(primitive: str, operation: str) -> Callable[..., Array]:
-    @dispatched(1)
-    def written(a: Any, axis: Any, keepdims: bool) -> Array:
+    @dispatch_on(1)
+    def find(a: Any, axis: Any, keepdims: bool) -> Array:
         a = array_of(a, operation)
         shape = a.aval.shape
         if axis is None:
@@ -590,9 +590,9 @@ def _position(primitive: str, operation: str) -> Callable[..., Array]:
         index_dtype = dtypes.python_scalar_dtype(int)
         result = bind(primitive, a, axes=(dim,), index_dtype=index_dtype)
         axes = tuple(range(len(shape))) if axis is None else (dim,)
-        return kept(result, shape, axes, keepdims)
+        return keep_dims(result, shape, axes, keepdims)
 
-    return written
+    return find
 
 
 _argmax, _argmin = _position("argmax", "argmax"), _position("argmin", "argmin")
@@ -668,11 +668,11 @@ def _count(shape: Any, axes: Any) -> int:
     return math.prod([axis_size(d) if type(d) is str else shape[d] for d in axes])
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
     axes, aval = dims_and_names(axis, a.aval.ndim, "mean"), a.aval
-    total = kept(bind_reduction("reduce_sum", wide(a), axes), aval.shape, axes, keepdims)
+    total = keep_dims(bind_reduction("reduce_sum", wide(a), axes), aval.shape, axes, keepdims)
     if not dtypes.is_inexact(aval.dtype):
         total = inexact("mean", total)[0]
     mean = bind("div", total, scalar_like(total, _count(aval.shape, axes)))
@@ -708,7 +708,7 @@ def mean(
       Array([1.5, 3.5], dtype=float32)
     """
     no_out("mean", out)
-    dtype, axis = requested(dtype, "mean"), static_axis(axis, "mean")
+    dtype, axis = check_requested(dtype, "mean"), static_axis(axis, "mean")
     if where is None:
         return _mean(a, axis, dtype, keepdims)
     (a,) = inexact("mean", a)
@@ -733,7 +733,7 @@ def _divisor(count: Any, total: Any) -> Any:
     return scalar_like(total, float(count) if count > 0 else float("nan"))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
     (a,) = inexact("var", a)
     aval = a.aval
@@ -741,8 +741,8 @@ def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -
     steps = computation_dtype(aval.dtype if dtype is None else dtype)
     if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(steps):
         a = convert_to(a, steps, aval.weak_type)
-    squares = squared_distance(a, _mean(a, axes, None, True))
-    total = kept(bind_reduction("reduce_sum", squares, axes), aval.shape, axes, keepdims)
+    squares = square_distance(a, _mean(a, axes, None, True))
+    total = keep_dims(bind_reduction("reduce_sum", squares, axes), aval.shape, axes, keepdims)
     count = _count(aval.shape, axes) - ddof
     result = bind("div", total, _divisor(count, total))
     if root:
@@ -757,7 +757,7 @@ def _in_result_dtype(x: Any, aval: Any, dtype: Any) -> Array:
     return cast(x, dtype)
 
 
-def squared_distance(a: Any, center: Any) -> Array:
+def square_distance(a: Any, center: Any) -> Array:
     """Return |a - center|^2, real."""
     centered = bind("sub", *broadcast_all("var", a, center))
     if not dtypes.is_complex(a.aval.dtype):
@@ -777,7 +777,7 @@ def _spread_measure(
                 f"{operation}: give ddof or correction, which mean the same, not both."
             )
         ddof = correction
-    dtype, axis = requested(dtype, operation), static_axis(axis, operation)
+    dtype, axis = check_requested(dtype, operation), static_axis(axis, operation)
     if dtype is not None and not dtypes.is_inexact(dtype):
         raise ValueError(f"{operation}: the dtype must hold fractions, got {dtype.name}.")
     traced = isinstance(ddof, Tracer) and ddof.concrete() is None
@@ -786,7 +786,7 @@ def _spread_measure(
     (a,) = inexact(operation, a)
     aval, a = a.aval, wide(a)
     center = _center(a, axis, where) if mean is None else wide(array_of(mean, operation))
-    squares = squared_distance(*promote(operation, a, center))
+    squares = square_distance(*promote(operation, a, center))
     total = sum(squares, axis, keepdims=keepdims, where=where)
     count = _subtract_mean(a, axis, keepdims, True if where is None else where, total.aval.dtype)
     result = bind("div", total, bind("sub", count, cast(as_array(ddof), count.aval.dtype)))
@@ -959,8 +959,8 @@ def weights_of_observations(fweights: Any, aweights: Any, count: int) -> Any:
 
 
 def _running(primitive: str, operation: str) -> Callable[..., Array]:
-    @dispatched(1)
-    def written(a: Any, axis: Any, dtype: Any, promotes: bool) -> Array:
+    @dispatch_on(1)
+    def accumulate(a: Any, axis: Any, dtype: Any, promotes: bool) -> Array:
         a, dim = along_axis(array_of(a, operation), axis, operation)
         if dtype is not None:
             a = cast(a, dtype)
@@ -971,7 +971,7 @@ def _running(primitive: str, operation: str) -> Callable[..., Array]:
             a = convert_to(a, accumulation_dtype(a.aval.dtype), a.aval.weak_type)
         return bind(primitive, a, axis=dim, reverse=False)
 
-    return written
+    return accumulate
 
 
 _cumsum, _cumprod = _running("cumsum", "cumsum"), _running("cumprod", "cumprod")
@@ -1003,7 +1003,7 @@ def cumsum(
         Array([1, 3, 6], dtype=int32)
     """
     no_out("cumsum", out)
-    return _cumsum(a, static_axis(axis, "cumsum"), requested(dtype, "cumsum"), False)
+    return _cumsum(a, static_axis(axis, "cumsum"), check_requested(dtype, "cumsum"), False)
 
 
 def cumprod(
@@ -1032,7 +1032,7 @@ def cumprod(
         Array([1, 2, 6], dtype=int32)
     """
     no_out("cumprod", out)
-    return _cumprod(a, static_axis(axis, "cumprod"), requested(dtype, "cumprod"), False)
+    return _cumprod(a, static_axis(axis, "cumprod"), check_requested(dtype, "cumprod"), False)
 
 
 def _cumulative(
@@ -1046,7 +1046,7 @@ def _cumulative(
             )
         axis = 0
     axis = axis_of(axis, x.aval.ndim, "cumulative_sum")
-    result = front(x, axis, requested(dtype, "cumulative_sum"), True)
+    result = front(x, axis, check_requested(dtype, "cumulative_sum"), True)
     if not include_initial:
         return result
     shape = tuple([1 if d == axis else n for d, n in enumerate(x.aval.shape)])

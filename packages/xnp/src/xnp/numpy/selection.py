@@ -12,7 +12,7 @@ import numpy as np
 import xprim
 from xnp.numpy import dispatch
 from xnp.numpy.creation import array, asarray, counting
-from xnp.numpy.dispatch import array_of, axis_of, broadcast, cast, check_ranks, dispatched, promote
+from xnp.numpy.dispatch import array_of, axis_of, broadcast, cast, check_ranks, dispatch_on, promote
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.logic import truth_of
 from xnp.numpy.rearranging import resize
@@ -63,7 +63,7 @@ __dir__ = __all__.copy
 # `size=`.
 
 
-@dispatched(3)
+@dispatch_on(3)
 def _where(condition: Any, x: Any, y: Any) -> Array:
     mask = truth_of(condition, "where")
     x, y = promote("where", x, y)
@@ -147,17 +147,17 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     return result
 
 
-@dispatched(3)
+@dispatch_on(3)
 def _clip_both(x: Any, low: Any, high: Any) -> Array:
     return _least(_greatest(x, low), high)
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _greatest(x: Any, low: Any) -> Array:
     return bind("max", *broadcast("clip", *promote("clip", low, x)))
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _least(x: Any, high: Any) -> Array:
     return bind("min", *broadcast("clip", *promote("clip", high, x)))
 
@@ -760,7 +760,7 @@ def _check_kind(operation: str, kind: Any, order: Any) -> None:
         raise ValueError(f"{operation}: order= is for arrays with fields.")
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _sort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "sort")
     if axis is None:
@@ -803,7 +803,7 @@ def sort(
     return _sort(a, axis, bool(descending))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _argsort(a: Any, axis: Any, descending: bool) -> Array:
     a = array_of(a, "argsort")
     if axis is None:
@@ -1081,7 +1081,7 @@ def searchsorted(
     return (_compare_all if method == "compare_all" else _count_before)(a, v, side == "right")
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _compare_all(a: Any, v: Any, right: bool) -> Array:
     """Count the elements before `v`: over a mesh, each device those that it has."""
     (size,), rank = a.aval.shape, v.aval.ndim
@@ -1092,7 +1092,7 @@ def _compare_all(a: Any, v: Any, right: bool) -> Array:
     return bind("reduce_sum", cast(before, position_dtype(size)), axes=(0,))
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _count_before(a: Any, v: Any, right: bool) -> Array:
     """Find the count of elements before `v` bit by bit, from the highest: one read for each."""
     size = a.aval.shape[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import array_of, axes_of, axis_of, copy_if_aliased, dispatched, host_aval
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, copy_if_aliased, dispatch_on, host_aval
 from xnp.numpy.indexing import no_out
 from xnp.placing import compute_as, on_device, place
 from xnp.primitives import table
@@ -202,7 +202,7 @@ def permute(x: Array, permutation: tuple[int, ...]) -> Array:
     return bind("transpose", x, permutation=permutation)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _transpose(a: Any, axes: Any) -> Array:
     a = array_of(a, "transpose")
     rank = a.aval.ndim
@@ -241,7 +241,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 permute_dims = transpose
 
 
-@dispatched(1)
+@dispatch_on(1)
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Return `x` with its last two dimensions exchanged.
 
@@ -269,7 +269,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return permute(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     a = array_of(a, "swapaxes")
     order = list(range(a.aval.ndim))
@@ -301,7 +301,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return _swapaxes(a, *axes)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
     a = array_of(a, "moveaxis")
     rank = a.aval.ndim
@@ -378,7 +378,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 # --- dimensions of size 1 -------------------------------------------------------------------------
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _expand_dims(a: Any, axis: Any) -> Array:
     a = array_of(a, "expand_dims")
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -412,7 +412,7 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     return _expand_dims(a, _static(axis))
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _squeeze(a: Any, axis: Any) -> Array:
     a = array_of(a, "squeeze")
     if axis is None:
@@ -550,7 +550,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         )) from None  # fmt: skip
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     x = array_of(array, "broadcast_to")
     own = x.aval.shape
@@ -702,7 +702,7 @@ def astype(
     return on_device(result, device, "astype")
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _astype(x: Any, dtype: Any) -> Array:
     return dispatch.cast(array_of(x, "astype"), dtype)
 

@@ -15,7 +15,7 @@ from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, cast, convert_to, elements_now, inexact, promote, wide
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import any as any_, kept, max as max_, mean, min as min_, sum as summed
+from xnp.numpy.reductions import any as any_, max as max_, mean, min as min_, sum as summed
 from xnp.numpy.selection import argsort, searchsorted, sort
 from xnp.numpy.shaping import concatenate, moveaxis, unstack
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
@@ -364,7 +364,7 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
     a, center = promote("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
     numbers = a if _is_known_full(a) else select(_mask(a), broadcast_to(center, a.aval.shape), a)
-    squares = r.squared_distance(numbers, center)
+    squares = r.square_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
     divisor = bind("sub", count, cast(array_of(ddof, "nanvar"), count.dtype))
@@ -570,7 +570,7 @@ def _pick(lines: Any, place: Any) -> Array:
 # "inverted_cdf"; NumPy allows weights for this one alone). An element of weight 0 is never it.
 
 
-def inverted_cdf(
+def invert_cdf(
     operation: str, a: Any, q: Any, axis: Any, weights: Any, keepdims: bool, skip_nan: bool
 ) -> Array:
     """Return the quantiles `q` of the elements of `a` over axes.
@@ -604,7 +604,7 @@ def inverted_cdf(
     qs = [q[i] for i in range(q.aval.shape[0])] if q.aval.ndim else [q]
     results = [_select_at_weight(values, sums, q) for q in qs]
     results = [select(spoiled, scalar_like(x, math.nan), x) for x in results]
-    results = [kept(x, shape, axes, keepdims) for x in results]
+    results = [r.keep_dims(x, shape, axes, keepdims) for x in results]
     if not q.aval.ndim:
         return results[0]
     return bind("concatenate", *[reshape(x, (1, *x.aval.shape)) for x in results], dimension=0)
@@ -679,7 +679,7 @@ def _quantile(
     dtype, a, q = a.aval.dtype, wide(a), wide(dispatch.as_array_like(q, a, operation))
     _check_quantile(operation, a, q, method, weights)
     if method == "inverted_cdf":
-        return cast(inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan), dtype)
+        return cast(invert_cdf(operation, a, q, axis, weights, keepdims, skip_nan), dtype)
     shape = a.aval.shape
     axes = dispatch.axes_of(axis, len(shape), operation)
     outer = tuple([n for d, n in enumerate(shape) if d not in axes])
@@ -693,7 +693,7 @@ def _quantile(
         interpolate_lines(lines, read(places, i), count, method, skip_nan)
         for i in range(places.aval.shape[0])
     ]
-    results = [kept(x, shape, axes, keepdims) for x in results]
+    results = [r.keep_dims(x, shape, axes, keepdims) for x in results]
     results = [cast(x, dtype) for x in results]
     if not q.aval.ndim:
         return results[0]

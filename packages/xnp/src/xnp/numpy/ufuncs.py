@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xnp.numpy import dispatch
-from xnp.numpy.dispatch import binary_operator, broadcast, convert_to, dispatched, inexact, promote
+from xnp.numpy.dispatch import binary_operator, broadcast, convert_to, dispatch_on, inexact, promote
 from xnp.primitives.table import bind, broadcast_to, scalar_like, select
 from xprim import Array, dtypes
 from xprim.array import check_numbers
@@ -58,7 +58,7 @@ _OF_OPERATOR = {
 
 def unary_function(written: Callable[[Any], Any]) -> Unary:
     """Return the public function of one operand that `written` is for every trace; a decorator."""
-    return _publish(dispatched(1)(written), written)  # type: ignore[no-any-return]
+    return _publish(dispatch_on(1)(written), written)  # type: ignore[no-any-return]
 
 
 def binary_function(direct: Any = None) -> Callable[[Callable[[Any, Any], Any]], Binary]:
@@ -590,7 +590,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 # --- powers ---------------------------------------------------------------------------------------
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _static_power(x: Any, y: int) -> Array:
     (x,) = promote("power", x)
     if dtypes.is_bool(x.aval.dtype):

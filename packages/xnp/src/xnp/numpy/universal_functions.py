@@ -17,7 +17,7 @@ from xnp.numpy.creation import array, asarray
 from xnp.numpy.dispatch import axes_of, axis_of, cast, check_out_and_where
 from xnp.numpy.indexing import no_out
 from xnp.numpy.ranges import arange
-from xnp.numpy.reductions import cumprod, cumsum, kept
+from xnp.numpy.reductions import cumprod, cumsum, keep_dims
 from xnp.numpy.shaping import expand_dims, moveaxis
 from xnp.primitives.table import bind, broadcast_to, reshape, select
 from xprim import Array, dtypes
@@ -161,7 +161,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         mask = None if where is None else _lines(broadcast_to(asarray(where), x.aval.shape), axes)
         start = self._identity_of(x) if initial is None and where is not None else initial
         total = self._join_elements(_lines(x, axes), mask, start)
-        return _of_dtype(kept(total, x.aval.shape, axes, keepdims), dtype)
+        return _of_dtype(keep_dims(total, x.aval.shape, axes, keepdims), dtype)
 
     def _identity_of(self, x: Array) -> Any:
         """Return the identity; of integers and booleans in their dtype, as -1 is 255 of uint8."""

@@ -178,16 +178,16 @@ def _better_pair(b: Builder, names: Any, better: str, element: Any, place: Any) 
     x, i, y, j = names
     flag = shaped_array((), np.dtype(bool))
 
-    def compared(direction: str, left: str, right: str) -> str:
+    def compare(direction: str, left: str, right: str) -> str:
         how = "FLOAT" if dtypes.is_floating(element.dtype) else ""
         return compare_text(b, direction, left, right, element, how)
 
     def both(op: str, left: str, right: str) -> str:
         return b.same_type_op(f"stablehlo.{op}", [left, right], flag)
 
-    first, tie = compared(better, x, y), compared("EQ", x, y)
+    first, tie = compare(better, x, y), compare("EQ", x, y)
     if dtypes.is_floating(element.dtype):
-        x_nan, y_number = compared("NE", x, x), compared("EQ", y, y)
+        x_nan, y_number = compare("NE", x, x), compare("EQ", y, y)
         first = both("or", first, both("and", x_nan, y_number))
         tie = both("or", tie, x_nan)  # where y is a number, x has come first already
     earlier = compare_text(b, "LT", i, j, place)

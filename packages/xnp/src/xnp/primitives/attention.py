@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import xprim
 from xnp.primitives import solvers, table
-from xnp.primitives.control_flow import traced
+from xnp.primitives.control_flow import trace_fun
 from xnp.primitives.lowering_text import is_split
 from xnp.primitives.precision import Precision
 from xnp.primitives.solvers import layout
@@ -445,7 +445,7 @@ def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         shapes = [_of_one(x.aval.shape, d) for x, d in zip(operands, dims, strict=True)]
         examples, found = shapes[0][0], primitive()
 
-        def merged(i: int, x: Any, dim: Any) -> Any:
+        def merge(i: int, x: Any, dim: Any) -> Any:
             is_shared = options.has_bias and i == 3 and dim is not_mapped and shapes[i][0] == 1
             if is_shared and not options.moves_bias:  # a tangent would be of each example
                 return x
@@ -453,7 +453,7 @@ def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
             x = broadcast_to(axis.to_front(x, dim), whole, range(len(whole)))
             return reshape(x, (axis.size * examples, *shapes[i][1:]))
 
-        given = [merged(i, x, d) for i, (x, d) in enumerate(zip(operands, dims, strict=True))]
+        given = [merge(i, x, d) for i, (x, d) in enumerate(zip(operands, dims, strict=True))]
         results = found.bind(*given, options=options, **params)
         parts = [reshape(x, (axis.size, examples, *x.aval.shape[1:])) for x in results]
         if found is attention_cotangent_p and options.moves_bias and shapes[3][0] < examples:
@@ -493,7 +493,7 @@ def _jvp_of_linear(
         smooth = [type(t) is not Zero and i not in (first - 2, first - 1)
                   for i, t in enumerate(tangents)]  # fmt: skip
         avals = [x.aval for x in primals]
-        program = traced(lambda *xs: formula(*xs, options=options), avals, str(primitive()))
+        program = trace_fun(lambda *xs: formula(*xs, options=options), avals, str(primitive()))
         forward, _ = handle.jvp_jaxpr(program, smooth, True)
         dots = [t for t, is_smooth in zip(tangents, smooth, strict=True) if is_smooth]
         return outs, xprim.eval_closed(forward, *primals, *dots)[len(outs) :]

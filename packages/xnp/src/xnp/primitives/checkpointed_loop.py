@@ -31,7 +31,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import xprim
-from xnp.primitives.control_flow import derive, grow_mask, split_at, traced
+from xnp.primitives.control_flow import derive, grow_mask, split_at, trace_fun
 from xnp.primitives.table import (
     add,
     bind,
@@ -127,7 +127,7 @@ def record_tangents(
     """
     const_mask = nonzero(const_dots)
 
-    def linearized(mask: list[bool]) -> Any:
+    def linearize(mask: list[bool]) -> Any:
         split, refs = derive_with_refs(handle.linearize_jaxpr, body, [*const_mask, *mask], mask)
         if refs:
             raise UndefinedRuleError(message(
@@ -136,7 +136,7 @@ def record_tangents(
             ))  # fmt: skip
         return split, split.nonzero_out
 
-    split, mask, _ = grow_mask(linearized, nonzero(carry_dots))
+    split, mask, _ = grow_mask(linearize, nonzero(carry_dots))
     if not any(mask):
         return [], mask
     linear = derive(split.primal, ("loop tangents", split.linear), lambda: _joint(split, body))
@@ -156,7 +156,7 @@ def _joint(split: Any, body: ClosedJaxpr) -> ClosedJaxpr:
         return eval_closed(split.linear, *residuals, *args[count:])
 
     dots = split.linear.in_avals[len(split.forwarded) :]
-    return traced(linear, [*body.in_avals, *dots], body.jaxpr.name)
+    return trace_fun(linear, [*body.in_avals, *dots], body.jaxpr.name)
 
 
 def _bind(steps: _Steps, transposed: bool, operands: Sequence[Any]) -> Any:
@@ -186,7 +186,7 @@ def _formula(steps: _Steps, transposed: bool) -> ClosedJaxpr:
 def _linear_program(fun: Any, steps: _Steps, transposed: bool) -> ClosedJaxpr:
     closed = _pullback_of(steps) if transposed else steps.linear  # both take the primals first
     avals = [xprim.shaped_array((), _I32), *[a.strong() for a in closed.in_avals]]
-    return derive(steps.linear, (fun, steps), lambda: traced(lambda *xs: fun(steps, xs), avals))
+    return derive(steps.linear, (fun, steps), lambda: trace_fun(lambda *xs: fun(steps, xs), avals))
 
 
 def _numpy(*operands: Any, transposed: bool, **params: Any) -> Any:
@@ -223,8 +223,8 @@ def _push_forward(steps: _Steps, operands: Sequence[Any]) -> Sequence[Any]:
 def _loop(test: Any, step: Any, carry: Sequence[Any]) -> Sequence[Any]:
     """Bind a `while` without constants."""
     avals = [x.aval.strong() for x in carry]
-    cond = traced(lambda *xs: [test(*xs)], avals)
-    body = traced(step, avals)
+    cond = trace_fun(lambda *xs: [test(*xs)], avals)
+    body = trace_fun(step, avals)
     results: Sequence[Any] = get_primitive("while").bind(
         *carry, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=0, body_nconsts=0
     )
@@ -382,7 +382,7 @@ def _scan(step: Any, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[A
     """Bind a `scan` of a function of flat lists: consts, carry, x -> carry, ys."""
     elements = [without_dimension(x.aval.strong(), 0) for x in xs]
     avals = [*[x.aval.strong() for x in (*consts, *carry)], *elements]
-    body = traced(step, avals)
+    body = trace_fun(step, avals)
     return get_primitive("scan").bind(
         *consts, *carry, *xs, jaxpr=body, length=length, reverse=reverse, unroll=1,
         num_consts=len(consts), num_carry=len(carry),
@@ -391,7 +391,7 @@ def _scan(step: Any, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[A
 
 def _if(pred: Any, on_true: Any, on_false: Any, operands: Sequence[Any]) -> Sequence[Any]:
     avals = [x.aval.strong() for x in operands]
-    branches = (traced(on_false, avals), traced(on_true, avals))
+    branches = (trace_fun(on_false, avals), trace_fun(on_true, avals))
     index = convert(pred, _I32)
     results: Sequence[Any] = get_primitive("cond").bind(index, *operands, branches=branches)
     return results
@@ -548,7 +548,7 @@ def _with_carried_types(pullback: ClosedJaxpr, steps: _Steps) -> ClosedJaxpr:
         avals = steps.linear.out_avals
         return [*const_cts, *[cotangent_as(ct, a) for ct, a in zip(cts, avals, strict=True)]]
 
-    return derive(pullback, "carried types", lambda: traced(
+    return derive(pullback, "carried types", lambda: trace_fun(
         pull, pullback.in_avals, pullback.jaxpr.name))  # fmt: skip
 
 
@@ -571,12 +571,12 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, transposed: bool, **par
     )
     lead = (*consts_mapped, *carry_mapped)
 
-    def batched(closed: ClosedJaxpr) -> ClosedJaxpr:
+    def batch(closed: ClosedJaxpr) -> ClosedJaxpr:
         rest = len(closed.in_avals) - len(lead)
         return axis.batch_jaxpr(closed, (*lead, *[True] * rest), True)[0]
 
-    linear = batched(steps.linear)
-    pullback = None if steps.pullback is None else batched(steps.pullback)
+    linear = batch(steps.linear)
+    pullback = None if steps.pullback is None else batch(steps.pullback)
     new = replace(steps, step=step, linear=linear, pullback=pullback)
     n, *rest = [
         axis.to_front(x, d) if m else x for x, d, m in zip(operands, dims, mapped, strict=True)
@@ -621,7 +621,7 @@ def _guard(steps: _Steps) -> _Steps:
         return choose(n, args, news, [*zeros, *args[num_consts + count :]])
 
     def of(fun: Any, closed: ClosedJaxpr) -> ClosedJaxpr:
-        return traced(fun, [number, *closed.in_avals], closed.jaxpr.name)
+        return trace_fun(fun, [number, *closed.in_avals], closed.jaxpr.name)
 
     pullback = None if steps.pullback is None else of(pull, steps.pullback)
     return replace(

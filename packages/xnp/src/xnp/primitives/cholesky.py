@@ -9,7 +9,7 @@ import numpy as np
 import xprim
 from xnp import lax
 from xnp.primitives import matrices, solvers
-from xnp.primitives.linear_systems import solved
+from xnp.primitives.linear_systems import solve_triangle
 from xnp.primitives.matrices import as_rows, lower_half, matmul, matrix_batch, mt, triu
 from xnp.primitives.table import add, mul, scale_by
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, not_mapped, undefined
@@ -91,8 +91,8 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
         return outs, (Zero(outs[0].aval),)
     lower = outs[0]
     half = lower_half(a_dot)
-    inner = solved(lower, add(half, matrices.adjoint(half)), lower=True)
-    inner = solved(lower, inner, lower=True, left_side=False, transpose_a=True,
+    inner = solve_triangle(lower, add(half, matrices.adjoint(half)), lower=True)
+    inner = solve_triangle(lower, inner, lower=True, left_side=False, transpose_a=True,
                    conjugate_a=dtypes.is_complex(lower.aval.dtype))  # fmt: skip
     return outs, (matmul(lower, lower_half(inner)),)
 
@@ -214,8 +214,8 @@ def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
         half = product if half is None else add(half, product)
     if half is None:
         return outs, (Zero(new.aval),)
-    inner = solved(new, add(half, mt(half)), lower=False, transpose_a=True)
-    inner = solved(new, inner, lower=False, left_side=False)
+    inner = solve_triangle(new, add(half, mt(half)), lower=False, transpose_a=True)
+    inner = solve_triangle(new, inner, lower=False, left_side=False)
     return outs, (matmul(mt(lower_half(inner)), new),)
 
 

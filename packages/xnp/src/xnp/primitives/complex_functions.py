@@ -20,7 +20,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs, lowering_text, table
 from xnp.primitives.lowering_text import Text, choose, of_parts, parts_of, where, without_subnormals
-from xnp.primitives.table import Accuracy, bind, mul, retyped_stablehlo, tunable_stablehlo
+from xnp.primitives.table import Accuracy, bind, mul, retype_stablehlo, tunable_stablehlo
 from xnp.primitives.vector_functions import bits_of, bits_of_one, floats, over_least_normal
 from xprim import Primitive, ShapedArray, Zero, dtypes, state
 from xprim.contracts import Builder, outline
@@ -63,7 +63,7 @@ class _Range:
         low = where(is_subnormal, fraction * (1 / self.least), x * (1 / self.tiny / self.least))
         return where(self.is_low, low, x * where(self.is_high, x.like(1 / self.most), 1.0))
 
-    def signed(self, *operands: Text) -> list[Text]:
+    def scale(self, *operands: Text) -> list[Text]:
         """Write the operands whose sizes these are, times the power."""
         return [where(bits_of(x) < 0, -size, size)
                 for x, size in zip(operands, self.sizes, strict=True)]  # fmt: skip
@@ -73,7 +73,7 @@ class _Range:
         x, y = self.sizes
         return (x * x + y * y).op("sqrt")
 
-    def restored(self, x: Text) -> Text:
+    def restore(self, x: Text) -> Text:
         """Write a length divided by the power, subnormal numbers by their bits."""
         in_tiny = x * self.least
         subnormal = floats(bits_of(in_tiny + 1.0) - self.one)
@@ -94,7 +94,7 @@ class _Range:
 def magnitude(x: Text, y: Text) -> Text:
     """Write sqrt(x^2 + y^2): infinite where an operand is, also beside a NaN."""
     scaled = _Range(x, y)
-    length = scaled.restored(scaled.length())
+    length = scaled.restore(scaled.length())
     return where(is_infinite(x) | is_infinite(y), length.like(math.inf), length)
 
 
@@ -103,7 +103,7 @@ def direction(x: Text, y: Text) -> list[Text]:
     scaled = _Range(x, y)
     length = scaled.length()
     is_zero = length == 0.0
-    return [where(is_zero, part.like(0.0), part / length) for part in scaled.signed(x, y)]
+    return [where(is_zero, part.like(0.0), part / length) for part in scaled.scale(x, y)]
 
 
 def is_infinite(x: Text) -> Text:
@@ -233,7 +233,7 @@ def _derivative_text(
     length = scaled.length()
     is_zero = length == 0.0
     length = where(is_zero, length.like(1.0), length)
-    u, v = scaled.signed(x, y)
+    u, v = scaled.scale(x, y)
     found = _over_length(function, orders, u, v, length, scaled.powers())
     limit = found.like(0.0)
     found = where(is_zero, limit if function == "hypot" else limit.like(math.nan), found)
@@ -627,7 +627,7 @@ def reciprocal(given: Parts, found: Parts) -> Parts:
 _QUARTER = 0.25
 
 
-def divided(x: Any, y: Any) -> Any:
+def divide(x: Any, y: Any) -> Any:
     """Divide complex arrays of NumPy."""
     try:
         with np.errstate(over="raise", under="ignore", invalid="raise", divide="raise"):
@@ -672,12 +672,12 @@ def _recover(x: Any, y: Any) -> Any:
         np.copyto(out.real, factor * (a * c + b * d), where=where)
         np.copyto(out.imag, factor * (b * c - a * d), where=where)
 
-    def boxed(part: Any) -> Any:  # the corner or side of a box around 0 that infinity is beyond
+    def box(part: Any) -> Any:  # the corner or side of a box around 0 that infinity is beyond
         return np.copysign(np.isinf(part).astype(part.dtype), part)
 
     is_far, is_far_divisor = np.isinf(a) | np.isinf(b), np.isinf(c) | np.isinf(d)
-    put(is_far & np.isfinite(c) & np.isfinite(d), np.inf, (boxed(a), boxed(b), c, d))
-    put(is_far_divisor & np.isfinite(a) & np.isfinite(b), 0, (a, b, boxed(c), boxed(d)))
+    put(is_far & np.isfinite(c) & np.isfinite(d), np.inf, (box(a), box(b), c, d))
+    put(is_far_divisor & np.isfinite(a) & np.isfinite(b), 0, (a, b, box(c), box(d)))
     by_zero = (c == 0) & (d == 0) & ~(np.isnan(a) & np.isnan(b))
     infinity = np.copysign(np.asarray(np.inf, c.dtype), c)
     np.copyto(out.real, infinity * a, where=by_zero)
@@ -772,23 +772,23 @@ RULES: dict[str, Rule] = {
     "cosh": by_parts(hyperbolic_cosine),
     "tanh": correct(tunable_stablehlo("stablehlo.tanh"), with_zeros(0, 1)),
     "asin": correct(
-        mirror(retyped_stablehlo("chlo.asin")), size_of_nan(1), with_zeros(0)
+        mirror(retype_stablehlo("chlo.asin")), size_of_nan(1), with_zeros(0)
     ),
     "acos": correct(
-        mirror(retyped_stablehlo("chlo.acos")), size_of_nan(1), on_imaginary_axis(0, math.pi / 2)
+        mirror(retype_stablehlo("chlo.acos")), size_of_nan(1), on_imaginary_axis(0, math.pi / 2)
     ),
     "atan": correct(
-        mirror(retyped_stablehlo("chlo.atan"), "imaginary"),
+        mirror(retype_stablehlo("chlo.atan"), "imaginary"),
         beside_a_pole(1), tangent_of_nan(1), with_zeros(1),
     ),
     "asinh": correct(
-        mirror(retyped_stablehlo("chlo.asinh"), "imaginary"), size_of_nan(0), with_zeros(1)
+        mirror(retype_stablehlo("chlo.asinh"), "imaginary"), size_of_nan(0), with_zeros(1)
     ),
     "acosh": mirror(correct(
-        retyped_stablehlo("chlo.acosh"), size_of_nan(0), on_imaginary_axis(1, math.pi / 2)
+        retype_stablehlo("chlo.acosh"), size_of_nan(0), on_imaginary_axis(1, math.pi / 2)
     )),
     "atanh": correct(
-        mirror(retyped_stablehlo("chlo.atanh")),
+        mirror(retype_stablehlo("chlo.atanh")),
         beside_a_pole(0), tangent_of_nan(0), with_zeros(0),
     ),
     "sqrt": mirror(correct(tunable_stablehlo("stablehlo.sqrt"), infinite_root)),

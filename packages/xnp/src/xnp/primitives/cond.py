@@ -9,11 +9,11 @@ from typing import Any
 
 import xprim
 from xnp.primitives import table
-from xnp.primitives.control_flow import derive, only_checks, split_at, traced, with_guard
+from xnp.primitives.control_flow import derive, only_checks, split_at, trace_fun, with_guard
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from xnp.primitives.lowering_text import known_scalar, write_branch, write_in_order
 from xnp.primitives.sort import take_along
-from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, selected_rows
+from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select_rows
 from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, dimension_names, dtypes
 from xprim.calls import Programs, all_to_front, front_dims, nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
@@ -58,7 +58,7 @@ def _masks(index: Any, branch: int) -> list[Any]:
 def _zero(mask: Any, x: Any) -> Any:
     if type(x) is xprim.Zero:
         return x
-    return selected_rows(mask, x, fill(x.aval.shape, 0, x.aval.dtype))
+    return select_rows(mask, x, fill(x.aval.shape, 0, x.aval.dtype))
 
 
 def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequence[int]) -> Any:
@@ -70,7 +70,7 @@ def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequenc
                      index_dtype=dtypes.int32)  # fmt: skip
         for i, x in enumerate(xs):
             if leading[i] > axis and x.aval.size:
-                xs[i] = selected_rows(mask, x, bind("stop_gradient", _repeat(x, first, axis)))
+                xs[i] = select_rows(mask, x, bind("stop_gradient", _repeat(x, first, axis)))
     return xs
 
 
@@ -192,13 +192,13 @@ def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches, **_: Any
     return branches[0].out_avals
 
 
-def chosen(index: Any, branches: Branches) -> ClosedJaxpr:
+def choose_branch(index: Any, branches: Branches) -> ClosedJaxpr:
     """Return the branch that a concrete index chooses."""
     return branches[max(0, min(int(index.to_host()), len(branches) - 1))]
 
 
 def _numpy(index: Any, *operands: Any, branches: Branches, **_: Any) -> Any:
-    return tuple(xprim.eval_closed(chosen(index, branches), *operands))
+    return tuple(xprim.eval_closed(choose_branch(index, branches), *operands))
 
 
 def _stablehlo(
@@ -238,7 +238,7 @@ def _cond_jvp(
     given = where_true(dots, mask)
     if type(index) is xprim.ConcreteArray:
         nonzero_out: Sequence[bool]
-        forward, nonzero_out = handle.jvp_jaxpr(chosen(index, branches), mask)
+        forward, nonzero_out = handle.jvp_jaxpr(choose_branch(index, branches), mask)
         results: Sequence[Any] = xprim.eval_closed(forward, *operands, *given)
     else:
         forwards, nonzero_out = _joint_jvp(handle, branches, mask)
@@ -264,7 +264,7 @@ def _linearize(
     given = where_true(dots, mask)
     out_dots: Sequence[Any] = ()
     if type(index) is xprim.ConcreteArray:
-        split, refs = derive_with_refs(handle.linearize_jaxpr, chosen(index, branches), mask)
+        split, refs = derive_with_refs(handle.linearize_jaxpr, choose_branch(index, branches), mask)
         operands += read_refs(refs)
         results: Sequence[Any] = write_back_refs(refs, xprim.eval_closed(split.primal, *operands))
         residuals = split.residuals(operands, results)
@@ -373,7 +373,7 @@ def _primal_branch(
                    for i, a in enumerate(slots)]  # fmt: skip
         return [*outs, *filling, *ends]
 
-    return traced(run, primal.in_avals, primal.jaxpr.name)
+    return trace_fun(run, primal.in_avals, primal.jaxpr.name)
 
 
 def _linear_branch(
@@ -387,7 +387,7 @@ def _linear_branch(
         residuals = [operand[k] if k >= 0 else next(extra) for k in operands]
         return xprim.eval_closed(split.linear, *residuals, *args[lead:])
 
-    return traced(linear, avals, split.linear.jaxpr.name)
+    return trace_fun(linear, avals, split.linear.jaxpr.name)
 
 
 def _cond_transpose(
@@ -409,7 +409,9 @@ def _cond_transpose(
     backward = _with_equal_results(backward, where_true(branches[0].in_avals, linear), masks)
     values = read_refs(refs)
     if type(index) is xprim.ConcreteArray:
-        results: Sequence[Any] = xprim.eval_closed(chosen(index, backward), *known, *given, *values)
+        results: Sequence[Any] = xprim.eval_closed(
+            choose_branch(index, backward), *known, *given, *values
+        )
     else:
         results = cond_p.bind(index, *known, *given, *values, branches=backward, **batching)
     found = iter(write_back_refs(refs, results))
@@ -457,7 +459,7 @@ def _with_equal_results(
                     there[k] = cotangent_as(there[k], avals[k])
             return [*[there[k] for k in wanted], *ends]
 
-        return traced(run, program.in_avals, program.jaxpr.name)
+        return trace_fun(run, program.in_avals, program.jaxpr.name)
 
     return tuple([of_branch(p, found) for p, found in zip(backward, each, strict=True)])
 
@@ -573,7 +575,7 @@ def _scan_over(
         return fun(*[next(given[m]) for m in mapped])  # type: ignore[no-any-return]
 
     outs: Sequence[Any] = xprim.get_primitive("scan").bind(
-        *consts, *xs, jaxpr=traced(step, avals), length=length, reverse=False, unroll=1,
+        *consts, *xs, jaxpr=trace_fun(step, avals), length=length, reverse=False, unroll=1,
         num_consts=len(consts), num_carry=0,
     )  # fmt: skip
     return outs
@@ -592,7 +594,7 @@ def _batch_by_partition(
         return _batch_by_selection(axis, index, operands, mapped, branches)
     block = -(-size // max(1, min(size, _BLOCKS_PER_BRANCH * (count - 1))))
     blocks = -(-size // block)
-    order = _sorted_places(index)
+    order = _sort_places(index)
     places = bind("min", table.counting(blocks * block, dtypes.int32),
                   fill((blocks * block,), size - 1, dtypes.int32))  # fmt: skip
     padded = _rows(order, places)
@@ -607,20 +609,20 @@ def _batch_by_partition(
         chosen = table.select(is_one, first, scalar_like(first, count))
         avals = [numbers.aval, *[x.aval for x in operands]]
         in_axes = [0 if m else None for m in mapped]
-        whole = [traced(_of_block(vmap, br, in_axes), avals) for br in branches]
+        whole = [trace_fun(_of_block(vmap, br, in_axes), avals) for br in branches]
 
-        def mixed(numbers: Any, *operands: Any) -> Any:
+        def run_each(numbers: Any, *operands: Any) -> Any:
             def one(i: Any, *xs: Any) -> Any:
                 return cond_p.bind(i, *xs, branches=branches)
 
             return vmap(one, in_axes=(0, *in_axes), axis_size=block)(numbers, *operands)
 
-        programs = (*whole, traced(mixed, avals))
+        programs = (*whole, trace_fun(run_each, avals))
         return cond_p.bind(chosen, numbers, *operands, branches=programs, batching="loop")
 
     blocked = [in_blocks(x) if m else x for x, m in zip(operands, mapped, strict=True)]
     outs = _scan_over(run, blocks, [in_blocks(index), *blocked], [True, *mapped])
-    ranks = _sorted_places(order)
+    ranks = _sort_places(order)
     flat = [reshape(y, (blocks * block, *y.aval.shape[2:])) for y in outs]
     return tuple([_rows(y, ranks) for y in flat]), front_dims([True] * len(outs))
 
@@ -639,7 +641,7 @@ def _of_block(vmap: Any, branch: ClosedJaxpr, in_axes: list[Any]) -> Any:
     return run
 
 
-def _sorted_places(keys: Any) -> Any:
+def _sort_places(keys: Any) -> Any:
     """Return the numbers of the elements of a vector in ascending order, equal ones as they are."""
     numbers = table.counting(keys.aval.shape[0], dtypes.int32)
     return xprim.get_primitive("sort").bind(keys, numbers, dimension=0, is_stable=True, num_keys=1)[

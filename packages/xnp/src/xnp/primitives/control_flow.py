@@ -99,7 +99,7 @@ def with_ignored_arguments(
     return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
 
 
-def traced(
+def trace_fun(
     fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], name: str = ""
 ) -> ClosedJaxpr:
     """Return the program of a function that captures no traced values."""
@@ -430,7 +430,7 @@ def _without_checks(closed: ClosedJaxpr, after: int) -> ClosedJaxpr:
 
 def _trace_checks(program: Any, closed: ClosedJaxpr, after: int) -> ClosedJaxpr:
     avals = [*closed.in_avals[:after], *_GUARD.avals, *closed.in_avals[after:]]
-    return traced(program, avals, closed.jaxpr.name)
+    return trace_fun(program, avals, closed.jaxpr.name)
 
 
 # -------------------------------------------------------------------------------- platform index

@@ -45,7 +45,7 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple[int, ...]
 
 
-def dilated_size(size: int, dilation: int) -> int:
+def dilate_size(size: int, dilation: int) -> int:
     """Return the size with `dilation - 1` zeros between neighbours."""
     return 0 if size == 0 else (size - 1) * dilation + 1
 
@@ -55,8 +55,8 @@ def output_size(
     rhs_dilation: int,
 ) -> int:  # fmt: skip
     """Return how many windows fit."""
-    padded = max(dilated_size(size, lhs_dilation) + padding[0] + padding[1], 0)
-    window = dilated_size(kernel, rhs_dilation)
+    padded = max(dilate_size(size, lhs_dilation) + padding[0] + padding[1], 0)
+    window = dilate_size(kernel, rhs_dilation)
     return 0 if padded == 0 or padded < window else (padded - window) // stride + 1
 
 
@@ -65,9 +65,9 @@ def input_cotangent_padding(
     rhs_dilation: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Return the padding of the convolution that gives the cotangent of the input."""
-    window, whole = dilated_size(kernel, rhs_dilation), dilated_size(size, lhs_dilation)
+    window, whole = dilate_size(kernel, rhs_dilation), dilate_size(size, lhs_dilation)
     before = window - 1 - padding[0]
-    return before, whole + window - 1 - dilated_size(out, stride) - before
+    return before, whole + window - 1 - dilate_size(out, stride) - before
 
 
 def kernel_cotangent_padding(
@@ -75,8 +75,8 @@ def kernel_cotangent_padding(
     rhs_dilation: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Return the padding of the convolution that gives the cotangent of the kernel."""
-    window, whole = dilated_size(kernel, rhs_dilation), dilated_size(size, lhs_dilation)
-    return padding[0], dilated_size(out, stride) - whole + window - 1 - padding[0]
+    window, whole = dilate_size(kernel, rhs_dilation), dilate_size(size, lhs_dilation)
+    return padding[0], dilate_size(out, stride) - whole + window - 1 - padding[0]
 
 
 # ----------------------------------------------------------------------------------- conv groups
@@ -252,7 +252,7 @@ def _windows(x: Any, kernel: Any, strides: Any, padding: Any, x_dilation: Any, k
     Any
 ):  # fmt: skip
     """Return the view (batch, features, *output space, *kernel space) of the padded input."""
-    sizes = [dilated_size(s, d) for s, d in zip(x.shape[2:], x_dilation, strict=True)]
+    sizes = [dilate_size(s, d) for s, d in zip(x.shape[2:], x_dilation, strict=True)]
     whole = [max(s + lo + hi, 0) for s, (lo, hi) in zip(sizes, padding, strict=True)]
     padded = np.zeros((*x.shape[:2], *whole), x.dtype)
     target, source = [slice(None)] * 2, [slice(None)] * 2

@@ -15,7 +15,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, table
-from xnp.primitives.control_flow import traced
+from xnp.primitives.control_flow import trace_fun
 from xnp.primitives.elementwise import log1p_numpy
 from xnp.primitives.lowering_text import Text, apart_from_uses, in_wider, where
 from xnp.primitives.reductions import greatest, least, reducer, total_dtype
@@ -508,8 +508,9 @@ def _loop(x: Any) -> Any:
         return [bind("logaddexp", total, row)] * 2
 
     return xprim.get_primitive("scan").bind(
-        table.fill(rest, -np.inf, x.aval.dtype), x, jaxpr=traced(step, [element] * 2, "logaddexp"),
-        length=size, reverse=False, num_consts=0, num_carry=1, unroll=1,
+        table.fill(rest, -np.inf, x.aval.dtype), x,
+        jaxpr=trace_fun(step, [element] * 2, "logaddexp"), length=size,
+        reverse=False, num_consts=0, num_carry=1, unroll=1,
     )[1]  # fmt: skip
 
 

@@ -145,12 +145,12 @@ def _product_function(
         return multiply
     lhs_round, rhs_round = rounding or (lhs_dtype, rhs_dtype)
 
-    def converted(lhs: Any, rhs: Any) -> Any:
+    def convert(lhs: Any, rhs: Any) -> Any:
         lhs = lhs.astype(lhs_round, copy=False).astype(total, copy=False)
         rhs = rhs.astype(rhs_round, copy=False).astype(total, copy=False)
         return np.asarray(multiply(lhs, rhs)).astype(out, copy=False)
 
-    return converted
+    return convert
 
 
 def accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> np.dtype[Any]:

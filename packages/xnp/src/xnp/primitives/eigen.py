@@ -924,14 +924,14 @@ def _eig_numpy(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenve
                 continue
             w[i], right[i] = np.linalg.eig(a[i])
             if compute_left_eigenvectors:
-                left[i] = _left_vectors(right[i])
+                left[i] = _find_left_vectors(right[i])
         except np.linalg.LinAlgError:
             continue  # stays NaN
     wanted = [(left, compute_left_eigenvectors), (right, compute_right_eigenvectors)]
     return (w, *[v for v, requested in wanted if requested])
 
 
-def _left_vectors(right: Any) -> Any:
+def _find_left_vectors(right: Any) -> Any:
     """Return the left vectors: the columns of V^-H, of length one, largest component real."""
     left = np.linalg.inv(right).conj().T
     left = left / np.linalg.norm(left, axis=0)

@@ -44,7 +44,7 @@ from xnp.primitives.table import (
     mul,
     neg,
     repeat_scalar,
-    retyped_stablehlo,
+    retype_stablehlo,
     scalar_like,
     scale_by as table_scaled,
     select,
@@ -52,7 +52,7 @@ from xnp.primitives.table import (
     tunable_stablehlo,
     unary,
 )
-from xnp.primitives.vector_functions import REACH, vectorised
+from xnp.primitives.vector_functions import REACH, vectorise
 from xprim import ZERO, Linear, Operand, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
 from xprim.errors import message
@@ -100,21 +100,21 @@ def _with_zero(part: Any) -> Any:
 
 
 complex_p = binary(
-    "complex", _F32_F64, numpy=_complex_numpy, stablehlo=retyped_stablehlo("stablehlo.complex"),
+    "complex", _F32_F64, numpy=_complex_numpy, stablehlo=retype_stablehlo("stablehlo.complex"),
     jvp=(lambda x_dot, z, x, y: bind("complex", x_dot, _with_zero(x_dot)),
          lambda y_dot, z, x, y: bind("complex", _with_zero(y_dot), y_dot)),
     transpose=_complex_transpose, out_dtype=complex_dtype, linearity=xprim.LINEAR,
 )  # fmt: skip
 
 real_p = unary(
-    "real", COMPLEX, numpy=np.real, stablehlo=retyped_stablehlo("stablehlo.real"),
+    "real", COMPLEX, numpy=np.real, stablehlo=retype_stablehlo("stablehlo.real"),
     jvp=lambda x_dot, y, x: bind("real", x_dot),
     linear=lambda ct: bind("complex", ct, _with_zero(ct)), out_dtype=part_dtype,
     cost=costs.nothing,
 )  # fmt: skip
 
 imag_p = unary(
-    "imag", COMPLEX, numpy=np.imag, stablehlo=retyped_stablehlo("stablehlo.imag"),
+    "imag", COMPLEX, numpy=np.imag, stablehlo=retype_stablehlo("stablehlo.imag"),
     jvp=lambda x_dot, y, x: bind("imag", x_dot),
     linear=lambda ct: bind("complex", _with_zero(ct), bind("neg", ct)), out_dtype=part_dtype,
     cost=costs.nothing,
@@ -244,7 +244,7 @@ mul_p: Primitive = binary(
 
 def _div_numpy(x: Any, y: Any) -> Any:
     if x.dtype in COMPLEX:
-        return _complex_functions.divided(x, y)
+        return _complex_functions.divide(x, y)
     return np.true_divide(x, y) if x.dtype in FLOATING else _integer_div(x, y)
 
 
@@ -353,7 +353,7 @@ def _zero_quotient_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out
     return b.traced(quotient, names, [out, out], key="zero_quotient")
 
 
-def _repeated_zero_quotient(x: Any, y: Any) -> Any:
+def _repeat_zero_quotient(x: Any, y: Any) -> Any:
     one = fill(y.aval.shape, 1, y.aval.dtype)
     return repeated_quotient_p.bind(x, select(_both_zero(x, y), one, y))[0]
 
@@ -366,7 +366,7 @@ zero_quotient_p: Primitive = binary(
     "zero_quotient", INEXACT, numpy=_zero_quotient_numpy, stablehlo=_zero_quotient_stablehlo,
     jvp=(lambda x_dot, z, x, y: zero_quotient_p.bind(x_dot, y)[0],
          # d(x/y) = -(x/y)/y dy, whose numerator is 0 where both are
-         lambda y_dot, z, x, y: neg_p.bind(mul_p.bind(_repeated_zero_quotient(z, y), y_dot)[0])[0]),
+         lambda y_dot, z, x, y: neg_p.bind(mul_p.bind(_repeat_zero_quotient(z, y), y_dot)[0])[0]),
     transpose=_zero_quotient_transpose, cost=costs.division, linearity=xprim.linear_in(0),
 )  # fmt: skip
 
@@ -446,7 +446,7 @@ def _rem_wrt_y(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
 
 rem_p: Primitive = binary(
     "rem", INTEGER | FLOATING, numpy=_rem_numpy,
-    stablehlo=vector.vectorised_remainder(elementwise_stablehlo("stablehlo.remainder")),
+    stablehlo=vector.vectorise_remainder(elementwise_stablehlo("stablehlo.remainder")),
     jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y), cost=costs.division, divisor=Operand(1),
 )  # fmt: skip
 
@@ -552,7 +552,7 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     return add(*terms)
 
 
-_size_stablehlo = retyped_stablehlo("stablehlo.abs")
+_size_stablehlo = retype_stablehlo("stablehlo.abs")
 
 
 def _abs_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
@@ -680,7 +680,7 @@ def _shift(function: Callable[[Any, Any, Any, int], Any]) -> Callable[[Any, Any]
     return rule
 
 
-def _left(x: Any, count: Any, over: Any, width: int) -> Any:
+def _shift_left(x: Any, count: Any, over: Any, width: int) -> Any:
     bits = _as_unsigned(x)
     return _zero_where(over, np.left_shift(bits, count))
 
@@ -716,7 +716,7 @@ def _zero_where(over: Any, shifted: Any) -> Any:
 
 
 shift_left_p = binary(
-    "shift_left", INTEGER, numpy=_shift(_left), stablehlo="stablehlo.shift_left", jvp=ZERO,
+    "shift_left", INTEGER, numpy=_shift(_shift_left), stablehlo="stablehlo.shift_left", jvp=ZERO,
 )  # fmt: skip
 shift_right_arithmetic_p = binary(
     "shift_right_arithmetic", INTEGER, numpy=_shift(_right_arithmetic),
@@ -799,7 +799,7 @@ def _mulhi_numpy(x: Any, y: Any) -> Any:
     return high.astype(x.dtype)
 
 
-_plain_mulhi = retyped_stablehlo("chlo.mulhi")
+_plain_mulhi = retype_stablehlo("chlo.mulhi")
 
 
 def _mulhi_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
@@ -938,7 +938,7 @@ _exp2_of_real = lowering_text.upcast(
 
 exp2_p = unary(
     "exp2", INEXACT, numpy=np.exp2, tunable=True,
-    stablehlo=_or_complex("exp2", vectorised(
+    stablehlo=_or_complex("exp2", vectorise(
         vector.single_exponential_of_two, _exp2_stablehlo, wide=vector.wide_exponential_of_two,
         in_single=True,
     )),
@@ -960,7 +960,7 @@ def _expm1_numpy(x: Any) -> Any:
 
 expm1_p = unary(
     "expm1", INEXACT, numpy=_expm1_numpy, tunable=True,
-    stablehlo=_or_complex("expm1", vectorised(
+    stablehlo=_or_complex("expm1", vectorise(
         vector.single_exponential_less_one, tunable_stablehlo("stablehlo.exponential_minus_one"),
         in_single=True,
     )),
@@ -970,7 +970,7 @@ expm1_p = unary(
 log_p = unary(
     "log", INEXACT, numpy=np.log, tunable=True,
     stablehlo=_or_complex(
-        "log", vectorised(None, tunable_stablehlo("stablehlo.log"), wide=vector.wide_logarithm)
+        "log", vectorise(None, tunable_stablehlo("stablehlo.log"), wide=vector.wide_logarithm)
     ),
     jvp=lambda x_dot, y, x: div_p.bind(x_dot, x)[0],
 )  # fmt: skip
@@ -1018,7 +1018,7 @@ def _cosh_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) ->
 log2_p = unary(
     "log2", INEXACT, numpy=np.log2, tunable=True,
     stablehlo=_or_complex(
-        "log2", vectorised(None, _in_single(_log2_stablehlo), wide=vector.wide_binary_logarithm)
+        "log2", vectorise(None, _in_single(_log2_stablehlo), wide=vector.wide_binary_logarithm)
     ),
     jvp=lambda x_dot, y, x: div(x_dot, table_scaled(x, math.log(2))),
 )  # fmt: skip
@@ -1067,7 +1067,7 @@ def _exact_square(a: Any) -> tuple[Any, Any]:
 
 log1p_p = unary(
     "log1p", INEXACT, numpy=log1p_numpy, tunable=True,
-    stablehlo=_or_complex("log1p", vectorised(
+    stablehlo=_or_complex("log1p", vectorise(
         vector.single_logarithm_plus_one, tunable_stablehlo("stablehlo.log_plus_one"),
         wide=vector.wide_logarithm_plus_one, in_single=True,
     )),
@@ -1210,7 +1210,7 @@ def _formula(op: str) -> Callable[..., Any]:
 
     XLA's compiler does not end on asinh of some of these.
     """
-    return lowering_text.upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
+    return lowering_text.upcast(retype_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def _square(x: Any) -> Any:
@@ -1223,7 +1223,7 @@ def _one_plus_square(x: Any) -> Any:
 
 sin_p = unary(
     "sin", INEXACT, numpy=np.sin, tunable=True,
-    stablehlo=_or_complex("sin", vectorised(
+    stablehlo=_or_complex("sin", vectorise(
         vector.single_sine, tunable_stablehlo("stablehlo.sine"), REACH, vector.wide_sine,
         in_single=True, near=vector.near_sine,
     )),
@@ -1231,7 +1231,7 @@ sin_p = unary(
 )  # fmt: skip
 cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, tunable=True,
-    stablehlo=_or_complex("cos", vectorised(
+    stablehlo=_or_complex("cos", vectorise(
         vector.single_cosine, tunable_stablehlo("stablehlo.cosine"), REACH, vector.wide_cosine,
         in_single=True, near=vector.near_cosine,
     )),
@@ -1240,7 +1240,7 @@ cos_p: Primitive = unary(
 )  # fmt: skip
 tan_p = unary(
     "tan", INEXACT, numpy=np.tan, tunable=True,
-    stablehlo=_or_complex("tan", vectorised(
+    stablehlo=_or_complex("tan", vectorise(
         vector.single_tangent, tunable_stablehlo("stablehlo.tan"), REACH, vector.wide_tangent,
         in_single=True, near=vector.near_tangent,
     )),
@@ -1248,21 +1248,21 @@ tan_p = unary(
 )  # fmt: skip
 asin_p = unary(
     "asin", INEXACT, numpy=np.arcsin,
-    stablehlo=_or_complex("asin", vectorised(
+    stablehlo=_or_complex("asin", vectorise(
         vector.single_arcsine, _formula("chlo.asin"), wide=vector.wide_arcsine, in_single=True
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
     "acos", INEXACT, numpy=np.arccos,
-    stablehlo=_or_complex("acos", vectorised(
+    stablehlo=_or_complex("acos", vectorise(
         vector.single_arccosine, _formula("chlo.acos"), wide=vector.wide_arccosine, in_single=True
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
     "atan", INEXACT, numpy=np.arctan,
-    stablehlo=_or_complex("atan", vectorised(
+    stablehlo=_or_complex("atan", vectorise(
         vector.single_arctangent, _formula("chlo.atan"), wide=vector.wide_arctangent, in_single=True
     )),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
@@ -1289,7 +1289,7 @@ _atan2_stablehlo = _first_without_subnormals("stablehlo.atan2")
 # the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2), without squares
 atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2,
-    stablehlo=vectorised(
+    stablehlo=vectorise(
         vector.single_angle, _atan2_stablehlo, wide=vector.wide_angle, in_single=True
     ),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, bind("angle_derivative", x, y, orders=(1, 0))),
@@ -1299,7 +1299,7 @@ atan2_p = binary(
 
 sinh_p = unary(
     "sinh", INEXACT, numpy=np.sinh,
-    stablehlo=_or_complex("sinh", vectorised(
+    stablehlo=_or_complex("sinh", vectorise(
         vector.single_hyperbolic_sine, _formula("chlo.sinh"), wide=vector.wide_hyperbolic_sine,
         in_single=True,
     )),
@@ -1308,14 +1308,14 @@ sinh_p = unary(
 cosh_p = unary(
     "cosh", INEXACT, numpy=np.cosh,
     stablehlo=_or_complex(
-        "cosh", vectorised(None, _cosh_stablehlo, wide=vector.wide_hyperbolic_cosine)
+        "cosh", vectorise(None, _cosh_stablehlo, wide=vector.wide_hyperbolic_cosine)
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("sinh", x)),
 )  # fmt: skip
 # (1 - y)(1 + y) and not 1 - y^2: y is near 1 for most large x
 tanh_p = unary(
     "tanh", INEXACT, numpy=np.tanh, tunable=True,
-    stablehlo=_or_complex("tanh", vectorised(
+    stablehlo=_or_complex("tanh", vectorise(
         None, tunable_stablehlo("stablehlo.tanh"), wide=vector.wide_hyperbolic_tangent
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
@@ -1334,7 +1334,7 @@ def _asinh_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 asinh_p = unary(
     "asinh", INEXACT, numpy=np.arcsinh,
-    stablehlo=_or_complex("asinh", vectorised(
+    stablehlo=_or_complex("asinh", vectorise(
         vector.single_inverse_hyperbolic_sine, _in_single(_formula("chlo.asinh")),
         wide=vector.wide_inverse_hyperbolic_sine, in_single=True,
     )),
@@ -1343,7 +1343,7 @@ asinh_p = unary(
 # sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
 acosh_p = unary(
     "acosh", INEXACT, numpy=np.arccosh,
-    stablehlo=_or_complex("acosh", vectorised(
+    stablehlo=_or_complex("acosh", vectorise(
         vector.single_inverse_hyperbolic_cosine, _in_single(_formula("chlo.acosh")),
         wide=vector.wide_inverse_hyperbolic_cosine, in_single=True,
     )),
@@ -1352,7 +1352,7 @@ acosh_p = unary(
 )  # fmt: skip
 atanh_p = unary(
     "atanh", INEXACT, numpy=np.arctanh,
-    stablehlo=_or_complex("atanh", vectorised(
+    stablehlo=_or_complex("atanh", vectorise(
         None, _in_single(_formula("chlo.atanh")), wide=vector.wide_inverse_hyperbolic_tangent
     )),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
@@ -1421,7 +1421,7 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
 
 # XLA's own takes a subnormal base for one number between 0 and the least of them
 _real_power = _first_without_subnormals("stablehlo.power")
-_same_type_power = _or_complex("pow", vectorised(
+_same_type_power = _or_complex("pow", vectorise(
     vector.single_power, _real_power, wide=vector.wide_power, in_single=True,
 ))  # fmt: skip
 
@@ -1583,7 +1583,7 @@ def _rsqrt_numpy(x: Any) -> Any:
     root = np.sqrt(x)
     if x.dtype.kind != "c":
         return np.divide(np.ones((), x.dtype), root)
-    inverse = _complex_functions.divided(np.ones((), x.dtype), np.asarray(root))
+    inverse = _complex_functions.divide(np.ones((), x.dtype), np.asarray(root))
     # a real number over r has the sign of conj(r), 1 + 0j loses it
     return _complex_numpy(
         np.copysign(inverse.real, root.real), np.copysign(inverse.imag, -root.imag)
@@ -1619,7 +1619,7 @@ def _cbrt_stablehlo(
 
 cbrt_p = unary(
     "cbrt", FLOATING, numpy=np.cbrt, tunable=True,
-    stablehlo=vectorised(
+    stablehlo=vectorise(
         vector.single_cube_root,
         lowering_text.upcast(_cbrt_stablehlo, [dtypes.bfloat16], np.float32),
         wide=vector.wide_cube_root,
@@ -1759,11 +1759,11 @@ round_p = unary(
 )
 
 is_finite_p = unary(
-    "is_finite", FLOATING, numpy=np.isfinite, stablehlo=retyped_stablehlo("stablehlo.is_finite"),
+    "is_finite", FLOATING, numpy=np.isfinite, stablehlo=retype_stablehlo("stablehlo.is_finite"),
     jvp=ZERO, out_dtype=dtypes.bool_,
 )  # fmt: skip
 
 nextafter_p = binary(
-    "nextafter", FLOATING, numpy=np.nextafter, stablehlo=retyped_stablehlo("chlo.next_after"),
+    "nextafter", FLOATING, numpy=np.nextafter, stablehlo=retype_stablehlo("chlo.next_after"),
     jvp=(lambda x_dot, z, x, y: x_dot, None),  # it moves with x, whatever the direction y
 )  # fmt: skip

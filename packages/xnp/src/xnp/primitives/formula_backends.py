@@ -249,7 +249,7 @@ class HostMath:
         """Return where a term is more than `eps` of a total."""
         return np.abs(term) > eps * np.abs(total)
 
-    def narrowed(self, formula: Formula, *values: Any) -> Any:
+    def narrow(self, formula: Formula, *values: Any) -> Any:
         """Return `formula(m, *values)`, which is precise enough as loops are."""
         return formula(self, *values)
 
@@ -372,7 +372,7 @@ class TextMath:
         bound = eps * self.abs(total) if isinstance(total, Text) else eps * abs(total)
         return self.abs(term) > bound
 
-    def narrowed(self, formula: Formula, *values: Text) -> Text:
+    def narrow(self, formula: Formula, *values: Text) -> Text:
         """Write a formula as loops are: in float32, for results that are no wider."""
         if self.precision is Precision:
             return formula(self, *values)  # type: ignore[no-any-return]

@@ -287,7 +287,7 @@ class TaylorMath:
         """Return sum_k c_k T_k(t)."""
         return chebyshev(t, coefficients)  # type: ignore[no-any-return]
 
-    def narrowed(self, formula: Formula, *values: Any) -> Any:
+    def narrow(self, formula: Formula, *values: Any) -> Any:
         """Return `formula(m, *values)`."""
         return formula(self, *values)
 

@@ -246,7 +246,7 @@ def window_slices(plan: GatherPlan, starts: list[int]) -> tuple[slice, ...]:
     return tuple([slice(a, a + w) for a, w in zip(low, plan.window, strict=True)])
 
 
-def strided_view(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray:
+def view_strided(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray:
     """Return a read-only view of an array with another shape and other strides (in bytes)."""
     dtype = x.dtype
     if not dtypes.is_numpys(dtype):  # as_strided names dtypes by kind and size, as NumPy's are
@@ -410,7 +410,7 @@ def _windows_at(plan: GatherPlan, x: Any, moving: list[int]) -> Any:
     positions = [plan.shape[d] - plan.window[d] + 1 for d in moving]
     sizes = [plan.window[d] for d in plan.window_dims]
     strides = [x.strides[d] for d in (*moving, *plan.window_dims)]
-    return strided_view(x, positions + sizes, strides)
+    return view_strided(x, positions + sizes, strides)
 
 
 def _with_fill(plan: GatherPlan, out: Any, valid: Any, fill_value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import lowering_text, matrices, solvers
-from xnp.primitives.control_flow import split_at, traced
+from xnp.primitives.control_flow import split_at, trace_fun
 from xnp.primitives.lowering_text import choose, is_split, of_parts, parts_of, upcast
 from xnp.primitives.matrices import (
     LETTER,
@@ -87,7 +87,7 @@ HALVES = (dtypes.float16, dtypes.bfloat16)  # no kernel has them: they are solve
 _SMALL = 16  # rows below which a loop over rows beats splitting further
 
 
-def solved(
+def solve_triangle(
     a: Any, b: Any, *, lower: bool, left_side: bool = True, transpose_a: bool = False,
     conjugate_a: bool = False, unit_diagonal: bool = False,
 ) -> Any:  # fmt: skip
@@ -528,11 +528,11 @@ def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str
     last = out.ndim - 1
     count = pivots_aval.shape[-1]
     if out.size == 0 or count == 0:
-        return solvers.counted(b, out.shape, last)
+        return solvers.count(b, out.shape, last)
     if is_gpu(b.platform):
         return solvers.gpu_call(b, "_lu_pivots_to_permutation", [pivots], [pivots_aval], [out],
                         column_major=False, cells=1)[0]  # fmt: skip
-    order = solvers.counted(b, out.shape, last)
+    order = solvers.count(b, out.shape, last)
     index, truth = shaped_array((), dtypes.int32), shaped_array((), dtypes.bool_)
     zero, one, stop = [b.scalar(v, dtypes.int32) for v in (0, 1, count)]
     carried = [index, out]
@@ -727,13 +727,13 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
     if n > k:
         corner = triu(eye((*batch, n, n), dtype))
         upper = add(upper, _pad_zeros(slice_dim(corner, last - 1, k, n), last - 1, n, front=True))
-    x = solved(lower, matmul(row_selector(permutation, dtype), a_dot), lower=True,
+    x = solve_triangle(lower, matmul(row_selector(permutation, dtype), a_dot), lower=True,
                unit_diagonal=True)  # fmt: skip
     # upper(X) U = upper(L^-1 P dA - strictly-lower(X) U); where m <= n, the strictly lower part of
     # X has no column of the last pivot, which may be zero
     if k == m:
         upper = add(upper, _ones_for_zero_pivots(upper, k))
-    below = tril(solved(upper, x, lower=False, left_side=False), -1)
+    below = tril(solve_triangle(upper, x, lower=False, left_side=False), -1)
     return outs, (add(matmul(lower, below), triu(sub(x, matmul(below, upper)))), *zeros[1:])
 
 
@@ -822,8 +822,8 @@ def _solve_numpy(a: Any, b: Any) -> Any:
 def _by_factors(a: Any, b: Any) -> Any:
     factors, _, permutation = lu_p.bind(a)
     permuted = rows_along(b, permutation)
-    lower = solved(factors, permuted, lower=True, unit_diagonal=True)
-    return [solved(factors, lower, lower=False)]
+    lower = solve_triangle(factors, permuted, lower=True, unit_diagonal=True)
+    return [solve_triangle(factors, lower, lower=False)]
 
 
 def _solve_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -1240,7 +1240,7 @@ def _tangent_jvp(handle: JVPHandle, primals: Any, tangents: Any) -> Any:
     if f.aval.size == 0:
         return outs, (Zero(outs[0].aval),)
     smooth = nonzero(tangents)
-    program = traced(_smooth_tangent, [x.aval for x in primals], "cofactors_tangent")
+    program = trace_fun(_smooth_tangent, [x.aval for x in primals], "cofactors_tangent")
     forward, _ = handle.jvp_jaxpr(program, smooth, True)
     return outs, eval_closed(forward, *primals, *where_true(tangents, smooth))[1:]
 

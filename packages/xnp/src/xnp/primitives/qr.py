@@ -9,7 +9,7 @@ import numpy as np
 import xprim
 from xnp import lax
 from xnp.primitives import matrices, solvers
-from xnp.primitives.linear_systems import solved
+from xnp.primitives.linear_systems import solve_triangle
 from xnp.primitives.matrices import adjoint, as_columns, as_rows, conj, eye, matmul, triu
 from xnp.primitives.table import add, join, mul, neg, scalar_like, select, slice_dim, sub
 from xprim import Array, Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
@@ -143,7 +143,7 @@ def _middle_tangent(
 
 
 def _solve(inverse: Any, right: Any) -> Any:
-    return solved(inverse, right, lower=False, unit_diagonal=True)
+    return solve_triangle(inverse, right, lower=False, unit_diagonal=True)
 
 
 def _reflectors_sum(terms: list[Any]) -> Any:
@@ -479,7 +479,7 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool) -> Any:
 def _tall_jvp(q: Any, r: Any, a_dot: Any) -> tuple[Any, Any]:
     # with X = Q^H dA R^-1 and the skew-Hermitian W of the strictly lower triangle of X, whose
     # diagonal is the imaginary part of that of X:  dQ = dA R^-1 + Q (W - X),  dR = (X - W) R
-    scaled = solved(r, a_dot, lower=False, left_side=False)
+    scaled = solve_triangle(r, a_dot, lower=False, left_side=False)
     x = matmul(adjoint(q), scaled)
     lower = matrices.tril(x, -1)
     skew = sub(lower, adjoint(lower))

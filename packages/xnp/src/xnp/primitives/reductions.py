@@ -240,7 +240,7 @@ def _complex_chooser(b: Builder, op: str, scalar: ShapedArray) -> str:
     truth = shaped_array((), dtypes.bool_)
 
     def body(inner: Builder, names: Any) -> Any:
-        def compared(direction: str, pair: Any, aval: Any) -> Any:
+        def compare(direction: str, pair: Any, aval: Any) -> Any:
             attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
             return inner.op("stablehlo.compare", pair, [aval, aval], [truth], attribute)[0]
 
@@ -250,12 +250,12 @@ def _complex_chooser(b: Builder, op: str, scalar: ShapedArray) -> str:
         re, im = parts("real"), parts("imag")
         better = inner.op(
             "stablehlo.select",
-            [compared("EQ", re, part), compared(_CHOOSERS[op], im, part),
-             compared(_CHOOSERS[op], re, part)],
+            [compare("EQ", re, part), compare(_CHOOSERS[op], im, part),
+             compare(_CHOOSERS[op], re, part)],
             [truth] * 3, [truth],
         )[0]  # fmt: skip
         result = names[1]
-        nan_x, nan_y = [compared("NE", [name, name], scalar) for name in names]
+        nan_x, nan_y = [compare("NE", [name, name], scalar) for name in names]
         for mask, name in ((better, names[0]), (nan_y, names[1]), (nan_x, names[0])):
             values = [mask, name, result]
             result = inner.op("stablehlo.select", values, [truth, scalar, scalar], [scalar])[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import control_flow
-from xnp.primitives.control_flow import derive, grow_mask, rearrange, split_at, traced
+from xnp.primitives.control_flow import derive, grow_mask, rearrange, split_at, trace_fun
 from xnp.primitives.table import add, bind, broadcast_to, convert, counting
 from xprim import (
     ClosedJaxpr,
@@ -141,14 +141,14 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
     const_mask, x_mask = nonzero(const_dots), nonzero(x_dots)
     num_ys = len(jaxpr.out_avals) - num_carry
 
-    def linearized(mask: list[bool]) -> Any:
+    def linearize(mask: list[bool]) -> Any:
         wanted = [*mask, *[False] * num_ys]
         found = derive_with_refs(
             handle.linearize_jaxpr, jaxpr, [*const_mask, *mask, *x_mask], wanted
         )
         return found, found[0].nonzero_out
 
-    (whole, refs), carry_mask, y_mask = grow_mask(linearized, nonzero(carry_dots))
+    (whole, refs), carry_mask, y_mask = grow_mask(linearize, nonzero(carry_dots))
     written = [used.is_written for used in refs]
     counts = (num_consts, num_carry, len(xs), sum(const_mask))
     split: _Split = derive(
@@ -435,7 +435,7 @@ def _backward_body(
         *_others(xs, x_linear),
         *[cotangent(a.strong()) for a in where_true(ys, y_mask)],
     ]  # fmt: skip
-    return traced(backward, avals, jaxpr.jaxpr.name)
+    return trace_fun(backward, avals, jaxpr.jaxpr.name)
 
 
 def _others(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
@@ -808,12 +808,12 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num
     consts_mapped, carry_mapped, xs_mapped = split_at(mapped, num_consts, num_carry)
     num_ys = len(jaxpr.out_avals) - num_carry
 
-    def batched(mask: list[bool]) -> Any:
+    def batch(mask: list[bool]) -> Any:
         return axis.batch_jaxpr(
             jaxpr, (*consts_mapped, *mask, *xs_mapped), [*mask, *[False] * num_ys]
         )
 
-    body, carry_mapped, ys_mapped = grow_mask(batched, carry_mapped)
+    body, carry_mapped, ys_mapped = grow_mask(batch, carry_mapped)
     lead = [
         axis.to_front(x, d) if m else x
         for x, d, m in zip(operands[: num_consts + num_carry], dims[: num_consts + num_carry],
@@ -866,13 +866,13 @@ def _choosing(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int) -> ClosedJaxp
     def step(stop: Any, *args: Any) -> Sequence[Any]:
         lead, (i, *elements) = split_at(args, num_consts + num_carry)
         index = convert(bind("lt", i, stop), dtypes.int32)
-        branches = (traced(stay, jaxpr.in_avals), jaxpr)
+        branches = (trace_fun(stay, jaxpr.in_avals), jaxpr)
         return xprim.get_primitive("cond").bind(
             index, *lead, *elements, branches=branches, batching="select"
         )
 
     number = shaped_array((), dtypes.int32)
-    return traced(step, [number, *consts, *carry, number, *xs], jaxpr.jaxpr.name)
+    return trace_fun(step, [number, *consts, *carry, number, *xs], jaxpr.jaxpr.name)
 
 
 scan_p = xprim.Primitive(

@@ -33,7 +33,7 @@ __all__ = ()
 # Tuples of dimensions and sizes: insert, leave out, renumber; and the dtype that positions need.
 
 
-def inserted(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
+def insert(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
     """Return a tuple with one more value at a position."""
     return (*values[:position], value, *values[position:])
 
@@ -451,7 +451,7 @@ def _total(x: Any) -> Any:
 def _pad_batch(axis: BatchAxis, operands: Any, dims: Any, *, padding_config: Any) -> Any:
     (x, value), (d, d_value) = operands, dims
     if d_value is xprim.not_mapped:
-        return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)
+        return pad_p.bind(x, value, padding_config=insert(padding_config, d, (0, 0, 0))), (d,)
     x = axis.to_front(x, d)
     truth = np.dtype(bool)
     no, yes = fill((), False, truth), fill((), True, truth)

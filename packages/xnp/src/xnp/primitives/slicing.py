@@ -10,7 +10,7 @@ import xprim
 from xnp.primitives import costs, table
 from xnp.primitives.gather import slice_dimensions
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
-from xnp.primitives.shapes import inserted
+from xnp.primitives.shapes import insert
 from xnp.primitives.table import bind, broadcast_to, common_dtype, convert, fill, reshape
 from xprim import STRUCTURAL, Checks, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
@@ -112,9 +112,9 @@ def _slice_batch(
     (x,), (d,) = operands, dims
     outs = slice_p.bind(
         x,
-        start_indices=inserted(start_indices, d, 0),
-        limit_indices=inserted(limit_indices, d, axis.size),
-        strides=None if strides is None else inserted(strides, d, 1),
+        start_indices=insert(start_indices, d, 0),
+        limit_indices=insert(limit_indices, d, axis.size),
+        strides=None if strides is None else insert(strides, d, 1),
     )
     return outs, (d,)
 
@@ -214,8 +214,8 @@ def _dynamic_slice_transpose(cts: Any, x: Any, *starts: Any, slice_sizes: Any) -
 def _dynamic_slice_batch(axis: BatchAxis, operands: Any, dims: Any, *, slice_sizes: Any) -> Any:
     (x, *starts), (d, *start_dims) = operands, dims
     if all(k is not_mapped for k in start_dims):
-        starts = inserted(starts, d, fill((), 0, _index_dtype(starts)))
-        outs = dynamic_slice_p.bind(x, *starts, slice_sizes=inserted(slice_sizes, d, axis.size))
+        starts = insert(starts, d, fill((), 0, _index_dtype(starts)))
+        outs = dynamic_slice_p.bind(x, *starts, slice_sizes=insert(slice_sizes, d, axis.size))
         return outs, (d,)
     rank = len(slice_sizes)
     numbers = GatherDimensionNumbers(tuple(range(1, rank + 1)), (), tuple(range(rank)))
@@ -307,7 +307,7 @@ def _dynamic_update_slice_batch(axis: BatchAxis, operands: Any, dims: Any) -> An
             x, update = axis.to_front(x, d), axis.to_front(update, d_update)
             d = 0
         start = fill((), 0, starts[0].aval.dtype if starts else dtypes.int32)
-        return dynamic_update_slice_p.bind(x, update, *inserted(starts, d, start)), (d,)
+        return dynamic_update_slice_p.bind(x, update, *insert(starts, d, start)), (d,)
     x, update = axis.to_front(x, d), axis.to_front(update, d_update)
     inner = tuple(range(1, x.aval.ndim))
     numbers = ScatterDimensionNumbers(inner, (), inner, (0,), (0,))

@@ -87,7 +87,7 @@ def is_for_compiler(chosen: Any, *had: enum.Enum) -> bool:
     return chosen is not None and chosen not in had and EAGER.backend.compiles
 
 
-def given(**params: Any) -> dict[str, Any]:
+def omit_none(**params: Any) -> dict[str, Any]:
     """Return the params that are not None: programs show what was requested alone."""
     return {name: value for name, value in params.items() if value is not None}
 
@@ -317,7 +317,7 @@ def _nan_of(aval: ShapedArray) -> complex:
     return complex(np.nan, np.nan) if dtypes.is_complex(aval.dtype) else np.nan
 
 
-def counted(b: Builder, shape: tuple[int, ...], dim: int) -> str:
+def count(b: Builder, shape: tuple[int, ...], dim: int) -> str:
     """Write the index along a dimension, as int32."""
     aval = shaped_array(shape, dtypes.int32)
     attribute = f"iota_dimension = {dim} : i64"
@@ -327,7 +327,7 @@ def counted(b: Builder, shape: tuple[int, ...], dim: int) -> str:
 def triangle(b: Builder, value: str, aval: ShapedArray, direction: str) -> str:
     """Write the lower (GE) or upper (LE) triangle of matrices, zeros elsewhere."""
     indices = shaped_array(aval.shape, dtypes.int32)
-    rows, columns = counted(b, aval.shape, aval.ndim - 2), counted(b, aval.shape, aval.ndim - 1)
+    rows, columns = count(b, aval.shape, aval.ndim - 2), count(b, aval.shape, aval.ndim - 1)
     mask = compare_text(b, direction, rows, columns, indices)
     return choose(b, mask, value, b.full_like(0, aval), aval)
 
@@ -379,7 +379,7 @@ def write_results(
     batch = aval.shape[:-2]
     shown = [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals, strict=True)]
 
-    def chosen(a: Any, *results: Any) -> list[Any]:
+    def choose(a: Any, *results: Any) -> list[Any]:
         finite = _are_finite(a, lower)
         dims = tuple(range(finite.aval.ndim))
         return [
@@ -389,7 +389,7 @@ def write_results(
         ]  # fmt: skip
 
     key = ("results of finite matrices", lower)
-    return b.traced(chosen, [operand, *shown], [aval, *avals], key=key)
+    return b.traced(choose, [operand, *shown], [aval, *avals], key=key)
 
 
 def _are_finite(a: Any, lower: bool | None) -> Any:

@@ -564,12 +564,12 @@ def _top_k_stablehlo(
     swap[axis], swap[last] = last, axis  # its own inverse
     attribute = f"permutation = array<i64: {', '.join(map(str, swap))}>"
 
-    def swapped(a: Any) -> Any:
+    def swap_aval(a: Any) -> Any:
         return shaped_array(tuple([a.shape[d] for d in swap]), a.dtype)
 
-    moved = b.op("stablehlo.transpose", [x], [aval], [swapped(aval)], attribute)
-    inner = [swapped(a) for a in avals_out]
-    found = b.op("chlo.top_k", moved, [swapped(aval)], inner, f"k = {k} : i64")
+    moved = b.op("stablehlo.transpose", [x], [aval], [swap_aval(aval)], attribute)
+    inner = [swap_aval(a) for a in avals_out]
+    found = b.op("chlo.top_k", moved, [swap_aval(aval)], inner, f"k = {k} : i64")
     return [b.op("stablehlo.transpose", [v], [a], [out], attribute)[0]
             for v, a, out in zip(found, inner, avals_out, strict=True)]  # fmt: skip
 
@@ -666,10 +666,10 @@ def _partition_fill(operands: Any, results: Any, *, kth: int, axis: int, places:
 def _partition_stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, kth: int, axis: int, places: bool
 ) -> Any:
-    def ordered(x: Any) -> Any:
+    def order(x: Any) -> Any:
         return _order_along(x, axis)[1:] if places else sort_p.bind(x, **_stably(axis))
 
-    return b.traced(ordered, operands, avals_in, ("partition", axis, places))
+    return b.traced(order, operands, avals_in, ("partition", axis, places))
 
 
 def _stably(axis: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_float32_stablehlo(op: str) -> Callable[..., list[str]]:
     """Return the rule of an operation that XLA has not for floats of 8 bits and fewer."""
-    return upcast(table.retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
+    return upcast(table.retype_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def erf64(x: Any) -> Any:
@@ -263,7 +263,7 @@ def ndtri(m: Any, p: Any) -> Any:
     q = m.where(upper, 1.0 - p, p)
     inside = q > 0.0
     q = m.where(inside, q, 0.25)
-    y = m.narrowed(_ndtri_half, q)
+    y = m.narrow(_ndtri_half, q)
     y = m.where(upper, -y, y)
     y = m.where(inside, y, math.nan)
     return m.where(p == 0.0, -math.inf, m.where(p == 1.0, math.inf, y))

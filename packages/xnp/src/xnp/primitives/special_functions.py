@@ -19,7 +19,7 @@ from xnp.primitives.special_error import (
     normal_density,
     normal_tail,
 )
-from xnp.primitives.special_gamma import digamma, lgamma, lgamma_positive, unsupported
+from xnp.primitives.special_gamma import digamma, lgamma, lgamma_positive, refuse_derivative
 from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scale_by, select, unary
 from xprim import ShapedArray, dtypes
 from xprim.contracts import Builder, outline
@@ -164,17 +164,17 @@ bessel_i1e_p = unary(
 
 
 def _unscaled64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def unscaled(x: Any) -> Any:
+    def unscale(x: Any) -> Any:
         scale = np.exp(np.abs(x) / 2)  # twice: e^|x| overflows before the product does
         value = function(x)
         # infinite where exp is, though the scaled function may be 0 there
         return scale * np.where(np.isinf(scale), np.copysign(1.0, value), value) * scale
 
-    return unscaled
+    return unscale
 
 
-def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., Any]:
-    def unscaled(narrow: Any) -> list[Any]:
+def _unscale_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., Any]:
+    def unscale(narrow: Any) -> list[Any]:
         dtype = narrow.aval.dtype
         wide = dtype if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
         x = table.in_dtype(narrow, wide)
@@ -186,7 +186,7 @@ def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., 
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         def body(inner: Builder, names: Any) -> list[str]:
-            return inner.traced(unscaled, names, avals_in, key=name)
+            return inner.traced(unscale, names, avals_in, key=name)
 
         return outline(b, body, operands, avals_in, avals_out, f"unscaled {name}", name[:-1])
 
@@ -206,7 +206,7 @@ def _i1_slope(x: Any) -> Any:
 
 bessel_i0_p = unary(
     "bessel_i0", FLOATING, numpy=in_float64(_unscaled64(_i0e64)),
-    stablehlo=_unscaled_stablehlo(
+    stablehlo=_unscale_stablehlo(
         "bessel_i0e", lambda x: table.fill(x.aval.shape, 1, x.aval.dtype)
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("bessel_i1", x)), cost=costs.special,
@@ -214,7 +214,7 @@ bessel_i0_p = unary(
 
 bessel_i1_p = unary(
     "bessel_i1", FLOATING, numpy=in_float64(_unscaled64(_i1e64)),
-    stablehlo=_unscaled_stablehlo("bessel_i1e", lambda x: bind("sign", x)),
+    stablehlo=_unscale_stablehlo("bessel_i1e", lambda x: bind("sign", x)),
     jvp=lambda x_dot, y, x: mul(x_dot, _i1_slope(x)), cost=costs.special,
 )  # fmt: skip
 
@@ -260,7 +260,7 @@ def _series(
       degree: after which power the series ends by a parameter that is not differentiated.
     """
 
-    def unfinished(
+    def is_unfinished(
         m: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any, *degree: Any
     ) -> Any:
         return m.matters(term, total, _EPS)
@@ -277,13 +277,13 @@ def _series(
         elif not (m.varies(a) or m.varies(b)):
             following = m.where(above == 0.0, 0.0, following)
         # a sum that is done, or infinite, stays what it is while others continue
-        term = m.where(unfinished(m, a, b, c, x, term, total), following, 0.0)
+        term = m.where(is_unfinished(m, a, b, c, x, term, total), following, 0.0)
         return a, b, c, x, term, total + term, *degree
 
     start: tuple[Any, ...] = (a, b, c, x, first, first)
     if degree is not None:
         start = (*start, degree)
-    return m.loop(unfinished, step, start, _SPECIAL_HYPERGEOMETRIC_MOST_TERMS, wide=True)[5]
+    return m.loop(is_unfinished, step, start, _SPECIAL_HYPERGEOMETRIC_MOST_TERMS, wide=True)[5]
 
 
 def _degree(m: Any, *parameters: Any) -> Any:
@@ -494,13 +494,13 @@ def _whole_gap(m: Any, a: Any, b: Any, c: Any, gap: Any, w: Any, ratio: Any) -> 
     beta = start * (first - of_x * of_y * (later / of_n))
     gamma = start * next_x * next_y * of_e
 
-    def unfinished(m: Any, x: Any, y: Any, w: Any, n: Any, e: Any, beta: Any, gamma: Any,
+    def is_unfinished(m: Any, x: Any, y: Any, w: Any, n: Any, e: Any, beta: Any, gamma: Any,
                    total: Any) -> Any:  # fmt: skip
         return m.matters(beta, total, _EPS) | m.matters(gamma, total, _EPS)
 
     def tail(m: Any, k: Any, x: Any, y: Any, w: Any, n: Any, e: Any, beta: Any, gamma: Any,
              total: Any) -> Any:  # fmt: skip
-        active = unfinished(m, x, y, w, n, e, beta, gamma, total)
+        active = is_unfinished(m, x, y, w, n, e, beta, gamma, total)
         j = k - 1.0
         p, q, r = x + j, y + j, n + k
         # the quotients of successive u and v, and their difference by e
@@ -512,7 +512,7 @@ def _whole_gap(m: Any, a: Any, b: Any, c: Any, gap: Any, w: Any, ratio: Any) -> 
         return x, y, w, n, e, beta, gamma, total + beta
 
     values = (x, y, w, n, e, beta, gamma, beta)
-    tails = m.loop(unfinished, tail, values, _SPECIAL_HYPERGEOMETRIC_MOST_TERMS, wide=True)[7]
+    tails = m.loop(is_unfinished, tail, values, _SPECIAL_HYPERGEOMETRIC_MOST_TERMS, wide=True)[7]
     factor, log = _inverse_gamma(m, c)
     tails = tails * m.exp(log) / (_sine_ratio(m, e) * factor)
     tails = m.where(m.floor(0.5 * n) == 0.5 * n, tails, -tails)
@@ -727,7 +727,7 @@ _SPECIAL_INTEGRALS_MOST_TERMS = 150
 def _ein(m: Any, x: Any) -> Any:
     """Return sum_{k > 0} x^k / (k k!), which is expi(x) less Euler's constant and log |x|."""
 
-    def unfinished(m: Any, x: Any, power: Any, total: Any) -> Any:
+    def is_unfinished(m: Any, x: Any, power: Any, total: Any) -> Any:
         return m.abs(power) > m.precision.eps * m.abs(total)
 
     def step(m: Any, n: Any, x: Any, power: Any, total: Any) -> Any:
@@ -735,7 +735,7 @@ def _ein(m: Any, x: Any) -> Any:
         return x, power, total + power / n
 
     start = (x, 1.0 + 0.0 * x, 0.0 * x)
-    return m.loop(unfinished, step, start, _SPECIAL_INTEGRALS_MOST_TERMS, wide=True)[2]
+    return m.loop(is_unfinished, step, start, _SPECIAL_INTEGRALS_MOST_TERMS, wide=True)[2]
 
 
 def _expn_fraction(m: Any, n: Any, x: Any) -> Any:
@@ -743,7 +743,7 @@ def _expn_fraction(m: Any, n: Any, x: Any) -> Any:
     b = x + n
     d = 1.0 / b
 
-    def unfinished(m: Any, *state: Any) -> Any:
+    def is_unfinished(m: Any, *state: Any) -> Any:
         return state[-1] > m.precision.eps
 
     def step(m: Any, k: Any, n: Any, b: Any, c: Any, d: Any, h: Any, change: Any) -> Any:
@@ -754,14 +754,14 @@ def _expn_fraction(m: Any, n: Any, x: Any) -> Any:
         return n, b, c, d, h * (c * d), m.abs(c * d - 1.0)
 
     start = (n, b, 1e30 + 0.0 * b, d, d, 1.0 + 0.0 * b)
-    return m.loop(unfinished, step, start, _SPECIAL_INTEGRALS_MOST_TERMS, wide=True)[4]
+    return m.loop(is_unfinished, step, start, _SPECIAL_INTEGRALS_MOST_TERMS, wide=True)[4]
 
 
 def _expn_series(m: Any, n: Any, x: Any) -> Any:
     """Return expn(n, x) for n >= 1 and 0 < x <= 1 (DLMF 8.19.8)."""
     order = n - 1.0
 
-    def unfinished(m: Any, order: Any, x: Any, power: Any, total: Any) -> Any:
+    def is_unfinished(m: Any, order: Any, x: Any, power: Any, total: Any) -> Any:
         return m.abs(power) > 1e-18
 
     def step(m: Any, k: Any, order: Any, x: Any, power: Any, total: Any) -> Any:
@@ -771,7 +771,7 @@ def _expn_series(m: Any, n: Any, x: Any) -> Any:
                                                                                  gap))  # fmt: skip
 
     first = m.where(order == 0.0, 0.0, 1.0 / m.where(order == 0.0, 1.0, order))
-    total = m.loop(unfinished, step, (order, x, 1.0 + 0.0 * x, first), 30, wide=True)[3]
+    total = m.loop(is_unfinished, step, (order, x, 1.0 + 0.0 * x, first), 30, wide=True)[3]
     size = m.exp(order * m.log(x) - lgamma(m, n))
     sign = m.where(m.floor(0.5 * order) == 0.5 * order, 1.0, -1.0 + 0.0 * x)
     return total + sign * size * (digamma(m, n) - m.log(x))
@@ -910,7 +910,7 @@ def _complex_fraction(m: Any, real: Any, imaginary: Any, half: float) -> tuple[A
     zero = 0.0 * imaginary
     d = _divide(1.0 + zero, zero, real + zero, imaginary)
 
-    def unfinished(m: Any, *state: Any) -> Any:
+    def is_unfinished(m: Any, *state: Any) -> Any:
         return state[-1] > m.precision.eps
 
     def step(m: Any, k: Any, x: Any, y: Any, c: Any, ci: Any, d: Any, di: Any, h: Any, hi: Any,
@@ -924,7 +924,7 @@ def _complex_fraction(m: Any, real: Any, imaginary: Any, half: float) -> tuple[A
         return x, y, c, ci, d, di, h * p - hi * q, h * q + hi * p, m.abs(p - 1.0) + m.abs(q)
 
     start = (real + zero, imaginary, 1e30 + zero, zero, *d, *d, 1.0 + zero)
-    result = m.loop(unfinished, step, start, _SPECIAL_INTEGRALS_MOST_TERMS, wide=True)
+    result = m.loop(is_unfinished, step, start, _SPECIAL_INTEGRALS_MOST_TERMS, wide=True)
     return result[6], result[7]
 
 
@@ -1043,7 +1043,7 @@ expi_p = unary(
 
 expn_p = table.binary(
     "expn", FLOATING, numpy=numpy_rule(expn), stablehlo=stablehlo_rule(expn),
-    jvp=(unsupported("expn", "n"), lambda x_dot, y, n, x: mul(x_dot, _expn_slope(n, x))),
+    jvp=(refuse_derivative("expn", "n"), lambda x_dot, y, n, x: mul(x_dot, _expn_slope(n, x))),
     cost=costs.special,
 )  # fmt: skip
 
@@ -1137,7 +1137,7 @@ def logit(m: Any, p: Any) -> Any:
 
     Nothing cancels: 2 p - 1 is exact near 1/2, as is 1 - p above it.
     """
-    return m.narrowed(_logit, p)
+    return m.narrow(_logit, p)
 
 
 def _logit(m: Any, p: Any) -> Any:

@@ -148,7 +148,7 @@ def tail(
       integrals: the number of functions.
     """
 
-    def unfinished(m: Any, needed: Any, *_: Any) -> Any:
+    def is_unfinished(m: Any, needed: Any, *_: Any) -> Any:
         return needed > 0.0
 
     def step(m: Any, n: Any, node: Any, weight: Any, needed: Any, *state: Any) -> Any:
@@ -160,7 +160,7 @@ def tail(
     zero = 0.0 * values[0]
     start = (m.where(needed, 1.0, zero), *[zero] * integrals, *values)
     points = m.precision.points
-    results: list[Any] = m.loop(unfinished, step, start, points, _rule(points))
+    results: list[Any] = m.loop(is_unfinished, step, start, points, _rule(points))
     return results[1 : 1 + integrals]
 
 
@@ -377,10 +377,10 @@ def _is_even(m: Any, s: Any) -> Any:
 
 
 def _plain_zeta(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
-    return m.exp(log_factor - s * m.log(q)) * m.narrowed(_zeta_times_power, s, q)
+    return m.exp(log_factor - s * m.log(q)) * m.narrow(_zeta_times_power, s, q)
 
 
-def _mirrored_zeta(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
+def _mirror_zeta(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
     """Return it for q < 0: for odd s the first two cancel near q = -1/2, -3/2, ..."""
     fraction, is_even = -q - m.floor(-q), _is_even(m, s)
     left, right, rest = [
@@ -404,7 +404,7 @@ def _zeta_at(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
     plain = plain & (negative | (q > 0.0))
     s0 = m.where(plain, s, 2.0)
     value = _plain_zeta(m, s0, m.where(plain & ~negative, q, 1.0), log_factor)
-    mirrored = m.if_any(negative, _mirrored_zeta, (s, q, log_factor))
+    mirrored = m.if_any(negative, _mirror_zeta, (s, q, log_factor))
     value = m.where(negative, mirrored, value)
     value = m.where(plain, value, math.nan)
     outside = m.where(q > 1.0, 0.0, m.where(q == 1.0, 1.0, math.inf))
@@ -430,13 +430,13 @@ def polygamma(m: Any, n: Any, x: Any) -> Any:
     small = gamma_shifted(m, m.minimum(order - 1.0, 10.0))[0]
     value = _zeta_at(m, order, x, m.where(order > 11.0, stirling, small))
     value = m.where(_is_even(m, n), -value, value)
-    return m.where(domain, m.where(n == 0.0, m.narrowed(digamma, x), value), math.nan)
+    return m.where(domain, m.where(n == 0.0, m.narrow(digamma, x), value), math.nan)
 
 
 # --- primitives ---------------------------------------------------------------------------------
 
 
-def unsupported(function: str, operand: str) -> Any:
+def refuse_derivative(function: str, operand: str) -> Any:
     """Return the formula of a derivative that no formula is known for: an error that says so."""
 
     def formula(*_: Any, **__: Any) -> Any:
@@ -496,7 +496,7 @@ def _zeta_of_polygamma(n: int) -> tuple[int, float]:
 polygamma_p = binary(
     "polygamma", FLOATING, numpy=numpy_rule(polygamma),
     stablehlo=_with_known_order(polygamma, _zeta_of_polygamma),
-    jvp=(unsupported("polygamma", "m"),
+    jvp=(refuse_derivative("polygamma", "m"),
          lambda x_dot, y, m, x: mul(x_dot, bind("polygamma", add(m, scalar_like(m, 1)), x))),
     cost=costs.special,
 )  # fmt: skip
@@ -545,7 +545,9 @@ _MOST_TERMS = 150  # of series and continued fraction: they need 90 at most
 def _series(m: Any, a: Any, x: Any, differentiated: bool) -> Any:
     """Return S = P / D = sum x^n / ((a+1) ... (a+n)), and dS/da, for x < a or so."""
 
-    def unfinished(m: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any, dtotal: Any) -> Any:
+    def is_unfinished(
+        m: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any, dtotal: Any
+    ) -> Any:
         going = term > m.precision.eps * total
         return going | (m.abs(dterm) > m.precision.eps * m.abs(dtotal)) if differentiated else going
 
@@ -559,13 +561,13 @@ def _series(m: Any, a: Any, x: Any, differentiated: bool) -> Any:
 
     zero = 0.0 * a
     start = (a, x, 1.0 + zero, zero, 1.0 + zero, zero)
-    return m.loop(unfinished, step, start, _MOST_TERMS)[4:6]
+    return m.loop(is_unfinished, step, start, _MOST_TERMS)[4:6]
 
 
 def _powers(m: Any, a: Any, x: Any) -> Any:
     """Return S = sum_{n > 0} (-x)^n / ((a+n) n!), and dS/da, for x < 3/2."""
 
-    def unfinished(m: Any, a: Any, x: Any, power: Any, total: Any, dtotal: Any) -> Any:
+    def is_unfinished(m: Any, a: Any, x: Any, power: Any, total: Any, dtotal: Any) -> Any:
         return m.abs(power) > m.precision.eps * m.abs(total)
 
     def step(m: Any, n: Any, a: Any, x: Any, power: Any, total: Any, dtotal: Any) -> Any:
@@ -575,7 +577,7 @@ def _powers(m: Any, a: Any, x: Any) -> Any:
         return a, x, power, total + term, dtotal - term * inverse
 
     zero = 0.0 * a
-    return m.loop(unfinished, step, (a, x, 1.0 + zero, zero, zero), _MOST_TERMS, wide=True)[3:5]
+    return m.loop(is_unfinished, step, (a, x, 1.0 + zero, zero, zero), _MOST_TERMS, wide=True)[3:5]
 
 
 def _special_incomplete_fraction(m: Any, a: Any, x: Any, differentiated: bool) -> Any:
@@ -586,7 +588,7 @@ def _special_incomplete_fraction(m: Any, a: Any, x: Any, differentiated: bool) -
     b = x + 1.0 - a
     d, zero = 1.0 / b, 0.0 * a
 
-    def unfinished(m: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any,
+    def is_unfinished(m: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any,
                    derivative: Any, change: Any) -> Any:  # fmt: skip
         return change > m.precision.eps
 
@@ -608,7 +610,7 @@ def _special_incomplete_fraction(m: Any, a: Any, x: Any, differentiated: bool) -
         return a, b, c, d, dc, dd, h * ratio, derivative + added, change
 
     start = (a, b, 1e30 + zero, d, zero, d * d, d, d, 1.0 + zero)
-    return m.loop(unfinished, step, start, _MOST_TERMS, wide=True)[6:8]
+    return m.loop(is_unfinished, step, start, _MOST_TERMS, wide=True)[6:8]
 
 
 def _special_incomplete_tail(m: Any, a: Any, x: Any, needed: Any) -> tuple[Any, Any]:
@@ -802,7 +804,7 @@ igamma_grad_x_p = binary(
 igamma_grad_a_p = binary(
     "igamma_grad_a", FLOATING, numpy=numpy_rule(igamma_grad_a),
     stablehlo=stablehlo_rule(igamma_grad_a),
-    jvp=(unsupported("igamma_grad_a", "a"),
+    jvp=(refuse_derivative("igamma_grad_a", "a"),
          lambda x_dot, y, a, x: mul(x_dot, _mix(_grad_x(a, x), a, x))),
     cost=costs.special,
 )  # fmt: skip
@@ -810,7 +812,7 @@ igamma_grad_a_p = binary(
 random_gamma_grad_p = binary(
     "random_gamma_grad", FLOATING, numpy=numpy_rule(random_gamma_grad),
     stablehlo=stablehlo_rule(random_gamma_grad),
-    jvp=(unsupported("random_gamma_grad", "a"), unsupported("random_gamma_grad", "x")),
+    jvp=(refuse_derivative("random_gamma_grad", "a"), refuse_derivative("random_gamma_grad", "x")),
     cost=costs.special,
 )  # fmt: skip
 
@@ -884,7 +886,7 @@ def _special_beta_fraction(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     """
     bx, excess = b * x, a * y - b * x
 
-    def unfinished(m: Any, *state: Any) -> Any:
+    def is_unfinished(m: Any, *state: Any) -> Any:
         return m.matters(state[-1], 1.0, m.precision.eps)
 
     def step(m: Any, n: Any, a: Any, x: Any, bx: Any, excess: Any, c: Any, d: Any, h: Any,
@@ -904,13 +906,13 @@ def _special_beta_fraction(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     # as a goes to infinity, what the first term is divided by depends on it no more
     finite, one = m.minimum(a, 1e12), 1.0 + 0.0 * a
     start = (finite, x, bx, m.minimum(excess, 1e12), m.minimum(first, 1e12), 0.0 * a, one, one)
-    return m.loop(unfinished, step, start, _MOST_STEPS, wide=True)[6] / first
+    return m.loop(is_unfinished, step, start, _MOST_STEPS, wide=True)[6] / first
 
 
 def _near_one(m: Any, a: Any, b: Any, y: Any, ratio: Any, needed: Any) -> Any:
     """Return I_(1-y)(a, b) for b <= 1 and y a < 2 or so."""
 
-    def unfinished(m: Any, ay: Any, b: Any, y: Any, power: Any, total: Any) -> Any:
+    def is_unfinished(m: Any, ay: Any, b: Any, y: Any, power: Any, total: Any) -> Any:
         return m.matters(power, 1.0, m.precision.eps)
 
     def step(m: Any, n: Any, ay: Any, b: Any, y: Any, power: Any, total: Any) -> Any:
@@ -919,7 +921,7 @@ def _near_one(m: Any, a: Any, b: Any, y: Any, ratio: Any, needed: Any) -> Any:
 
     y0 = m.where(needed, y, 0.0)
     start = (y0 * a, m.where(needed, b, 1.0), y0, 1.0 + 0.0 * a, 0.0 * a)
-    total = m.loop(unfinished, step, start, _MOST_TERMS)[4]
+    total = m.loop(is_unfinished, step, start, _MOST_TERMS)[4]
     log_g = b * m.log(y) + ratio - lgamma1p(m, m.minimum(b, 1.0))
     less = m.expm1(log_g)
     return -less - (1.0 + less) * (b * total)

@@ -218,7 +218,7 @@ def select(mask: Any, on_true: Any, on_false: Any) -> Array:
     return bind("select_n", mask, on_false, on_true)
 
 
-def selected_rows(mask: Any, on_true: Any, on_false: Any) -> Array:
+def select_rows(mask: Any, on_true: Any, on_false: Any) -> Array:
     """Return `on_true` where a mask of its leading dimensions holds, else `on_false`."""
     shape = on_true.aval.shape
     return select(broadcast_to(mask, shape, tuple(range(mask.aval.ndim))), on_true, on_false)
@@ -613,7 +613,7 @@ def _fold_constant(b: Builder, function: Any, operands: Any, out: ShapedArray) -
     return b.scalar(value, out.dtype) if is_normal or value == 0 else None
 
 
-def retyped_stablehlo(op: str) -> Callable[..., list[str]]:
+def retype_stablehlo(op: str) -> Callable[..., list[str]]:
     """Return the rule of a primitive that is one operation with a result of another dtype."""
 
     def stablehlo_rule(

@@ -9,7 +9,7 @@ the others compute in float32, within 2 ulp in a third of the time. Those whose 
 `wide` are for float64 itself, within 2.5 ulp, and those with `near` for arrays of float32 of 65,536
 elements and more, all between -800 and 800, within 2 ulp.
 
-What: `vectorised`, which puts a formula in the place of an operation: on a CPU, from `_LEAST`
+What: `vectorise`, which puts a formula in the place of an operation: on a CPU, from `_LEAST`
 elements on. A formula is a function of the program that XLA does not
 inline: fused with several users it would be computed once for each.
 
@@ -138,7 +138,7 @@ Formula = Callable[..., Text]
 """From values of float64 and the signs of those they were, masks where set, to the result."""
 
 
-def vectorised(
+def vectorise(
     formula: Formula | None,
     rule: Callable[..., list[str]],
     limit: float | None = None,
@@ -259,7 +259,7 @@ def _either(
     return b.op("stablehlo.if", [is_far], [truth], avals_out, "", b.regions(far, near))
 
 
-def vectorised_remainder(rule: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def vectorise_remainder(rule: Callable[..., list[str]]) -> Callable[..., list[str]]:
     """Return a rule that writes remainders of many float32 as arithmetic of float64.
 
     XLA calls `fmod` for each element: 2 to 13 ns. With |x / y| below 2^28 the product of y and the
@@ -1141,7 +1141,7 @@ def wide_power(x: Text, y: Text) -> Text:
     product = y_high * high  # exact
     z = product + rest
     n = _clamp(z.op("round_nearest_even"), 1080.0)
-    return _signed_power(x, y, _exponential_of_sum(n, product - n, rest, z))
+    return _sign_power(x, y, _exponential_of_sum(n, product - n, rest, z))
 
 
 def single_exponential_of_two(x: Text) -> Text:
@@ -1215,7 +1215,7 @@ def _times_power_of_two(x: Text, n: Text) -> Text:
     return where((n <= -1022.0) & (units < 2.0**52), tiny, usual)
 
 
-def _signed_power(x: Text, y: Text, result: Text) -> Text:
+def _sign_power(x: Text, y: Text, result: Text) -> Text:
     """Write x^y from |x|^y of finite x that is not 0, as C99 has its special values."""
     a, bits = abs_(x), bits_of(x)
     is_zero = _is_zero(x)

@@ -12,7 +12,7 @@ import numpy as np
 import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
-from xnp.primitives.control_flow import derive, grow_mask, only_checks, split_at, traced, work_of
+from xnp.primitives.control_flow import derive, grow_mask, only_checks, split_at, trace_fun, work_of
 from xnp.primitives.lowering_text import choose
 from xnp.primitives.table import broadcast_to, select
 from xprim import (
@@ -131,7 +131,7 @@ def _round_of(loop: Loop) -> _Round:
 
     taken_avals = [avals[place], *cond.in_avals[:cond_nconsts], *avals]
     params = {
-        "cond_jaxpr": traced(goes_on, taken_avals), "cond_nconsts": 1 + cond_nconsts,
+        "cond_jaxpr": trace_fun(goes_on, taken_avals), "cond_nconsts": 1 + cond_nconsts,
         "body_jaxpr": body, "body_nconsts": body_nconsts,
     }  # fmt: skip
     return _Round(params, place, stride, found is None)
@@ -144,7 +144,7 @@ def _counting(body: ClosedJaxpr) -> ClosedJaxpr:
     def step(*args: Any) -> Any:
         return [*eval_closed(body, *args[:-1]), *get_primitive("add").bind(args[-1], one)]
 
-    return traced(step, [*body.in_avals, shaped_array((), dtypes.int32)])
+    return trace_fun(step, [*body.in_avals, shaped_array((), dtypes.int32)])
 
 
 def _counter_of(body: ClosedJaxpr, nconsts: int) -> tuple[int, int] | None:
@@ -360,18 +360,18 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
 
     # XLA takes what only a condition does for needless: it is computed before the loop and after
     # each step, and the order is one more part of the carry.
-    def tested(inner: Builder, xs: Sequence[str]) -> list[str]:
+    def test(inner: Builder, xs: Sequence[str]) -> list[str]:
         return [*xs, *inner.inline(cond_jaxpr, [*cond_consts, *xs]), inner.order]
 
     def step(inner: Builder, xs: Any) -> list[str]:
         *xs, _, inner.order = xs
-        return tested(inner, inner.inline(body_jaxpr, [*body_consts, *xs]))
+        return test(inner, inner.inline(body_jaxpr, [*body_consts, *xs]))
 
     avals = [*carry_avals, boolean, xprim.ORDER]
     condition = b.region(avals, lambda _, xs: [xs[-2]], [boolean])
     body = contracts.loop_region(b, avals, step, avals)
     regions = b.regions(condition, body)
-    *results, _, b.order = b.op("stablehlo.while", tested(b, carry), avals, avals, regions=regions)
+    *results, _, b.order = b.op("stablehlo.while", test(b, carry), avals, avals, regions=regions)
     return results
 
 
@@ -572,9 +572,9 @@ def _guard(
         return get_primitive("reduce_or").bind(test, axes=(0,))
 
     avals = [cond.out_avals[0], *body.in_avals[before_carry:]]
-    any_cond = traced(any_test, avals, cond.jaxpr.name)
+    any_cond = trace_fun(any_test, avals, cond.jaxpr.name)
     const_avals = [x.aval for x in consts]
-    return any_cond, traced(step, [*const_avals, *avals], body.jaxpr.name)
+    return any_cond, trace_fun(step, [*const_avals, *avals], body.jaxpr.name)
 
 
 def _check(

@@ -15,11 +15,11 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, table
-from xnp.primitives.gather import strided_view
+from xnp.primitives.gather import view_strided
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
 from xnp.primitives.lowering_text import is_split
 from xnp.primitives.reductions import greatest, least, total_dtype
-from xnp.primitives.shapes import inserted, pad_p
+from xnp.primitives.shapes import insert, pad_p
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, NUMBER, REAL, Kinds, bind, counting, fill, reshape
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, linear_in, shaped_array
@@ -74,7 +74,7 @@ def _padding(padding: Sequence[Sequence[int]]) -> str:
     return f"padding = dense<[{rows}]> : tensor<{len(padding)}x2xi64>"
 
 
-def dilated_size(size: int, dilation: int) -> int:
+def dilate_size(size: int, dilation: int) -> int:
     """Return the size of a dimension whose elements are `dilation` apart."""
     return (size - 1) * dilation + 1 if size else 0
 
@@ -86,8 +86,8 @@ def window_shape(shape: Sequence[int], params: Any) -> tuple[int, ...]:
         shape, params["window_dimensions"], params["window_strides"], params["padding"],
         params["base_dilation"], params["window_dilation"], strict=True,
     ):  # fmt: skip
-        covered = dilated_size(n, base) + low + high
-        extent = dilated_size(w, dilation)
+        covered = dilate_size(n, base) + low + high
+        extent = dilate_size(w, dilation)
         places.append((covered - extent) // stride + 1 if covered >= extent else 0)
     return tuple(places)
 
@@ -124,7 +124,7 @@ def windows_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
     return shape_rule
 
 
-def padded(x: Any, value: Any, params: Any) -> Any:
+def pad_operand(x: Any, value: Any, params: Any) -> Any:
     """Return an operand with its dilation and padding filled in."""
     config = tuple([
         (low, high, base - 1)
@@ -139,16 +139,16 @@ def padded(x: Any, value: Any, params: Any) -> Any:
 def all_windows(x: Any, value: Any, params: Any) -> Any:
     """Return a view of all windows, of shape (places, window), over the padded operand."""
     places = window_shape(x.shape, params)
-    x = padded(x, value, params)
+    x = pad_operand(x, value, params)
     steps = [s * n for s, n in zip(x.strides, params["window_strides"], strict=True)]
     inner = [s * n for s, n in zip(x.strides, params["window_dilation"], strict=True)]
-    return strided_view(x, [*places, *params["window_dimensions"]], [*steps, *inner])
+    return view_strided(x, [*places, *params["window_dimensions"]], [*steps, *inner])
 
 
-def batched_params(params: Any, d: int) -> dict[str, Any]:
+def batch_params(params: Any, d: int) -> dict[str, Any]:
     """Return the params with a window of size 1 in a batch dimension at `d`."""
     return {
-        key: inserted(value, d, (0, 0) if key == "padding" else 1) if key in PARAMS else value
+        key: insert(value, d, (0, 0) if key == "padding" else 1) if key in PARAMS else value
         for key, value in params.items()
     }
 
@@ -158,7 +158,7 @@ def windows_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 
     def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         (d,) = dims
-        return primitive().bind(operands[0], **batched_params(params, d)), (d,)
+        return primitive().bind(operands[0], **batch_params(params, d)), (d,)
 
     return batch_rule
 
@@ -217,8 +217,8 @@ def _reduce_window_sum_transpose(
         x.aval.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation,
         ct.aval.shape, strict=True,
     ):  # fmt: skip
-        before = dilated_size(w, dilation) - 1 - low
-        after = dilated_size(n, base) + low - dilated_size(places, stride)
+        before = dilate_size(w, dilation) - 1 - low
+        after = dilate_size(n, base) + low - dilate_size(places, stride)
         config.append((before, after, stride - 1))
     spread = bind("pad", ct, fill((), 0, ct.aval.dtype), padding_config=tuple(config))
     return reduce_window_sum_p.bind(
@@ -355,7 +355,7 @@ def both_in_front(axis: BatchAxis, operands: Any, dims: Any) -> tuple[Any, Any, 
 
 def _select_and_gather_add_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     tangents, operand, d = both_in_front(axis, operands, dims)
-    return select_and_gather_add_p.bind(tangents, operand, **batched_params(params, d)), (d,)
+    return select_and_gather_add_p.bind(tangents, operand, **batch_params(params, d)), (d,)
 
 
 select_and_gather_add_p: Primitive = Primitive(
@@ -549,11 +549,11 @@ def _at_selected_of_tiles(
     tile = tuple(params["window_dimensions"])
     numbers = places.update(dtype=np.dtype(np.int32))
 
-    def selected_numbers(inner: Builder, names: Any) -> list[str]:
+    def select_numbers(inner: Builder, names: Any) -> list[str]:
         return [_select_of_tiles(inner, names[0], aval, numbers, select_prim, tile)]
 
     key = ("selected_of_tiles", select_prim.name, tile)
-    (found,) = outline(b, selected_numbers, [x], [aval], [numbers], key, "selected_of_tiles")
+    (found,) = outline(b, select_numbers, [x], [aval], [numbers], key, "selected_of_tiles")
     shape = tuple([size for pair in zip(places.shape, tile, strict=True) for size in pair])
     wide, of_numbers, truth = [
         shaped_array(shape, dtype) for dtype in (places.dtype, numbers.dtype, np.dtype(bool))
@@ -608,7 +608,7 @@ def _select_and_scatter_add_transpose(cts: Any, source: Any, operand: Any, **par
 
 def _select_and_scatter_add_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     source, operand, d = both_in_front(axis, operands, dims)
-    outs = select_and_scatter_add_p.bind(source, operand, **batched_params(params, d))
+    outs = select_and_scatter_add_p.bind(source, operand, **batch_params(params, d))
     return outs, (d,)
 
 

@@ -14,7 +14,7 @@ from xnp.numpy import index_entries
 from xnp.numpy.dispatch import axes_of
 from xnp.numpy.index_entries import NewAxis, Position, Positions, Span, entries_of, index_arrays
 from xnp.sparse import dimensions, layouts
-from xnp.sparse.layouts import Coordinates, made, mask_padding, places, with_data
+from xnp.sparse.layouts import Coordinates, make_unchecked, mask_padding, places, with_data
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
 from xprim.requirements import require, static_int
@@ -303,7 +303,7 @@ def _flatten(mat: BCOO) -> tuple[Any, Any]:
     return (mat.data, mat.indices), (mat.sparse_shape, mat.indices_sorted, mat.unique_indices)
 
 
-xtree.register_pytree_node(BCOO, _flatten, lambda kept, parts: made(BCOO, *parts, *kept))
+xtree.register_pytree_node(BCOO, _flatten, lambda kept, parts: make_unchecked(BCOO, *parts, *kept))
 
 
 def _check_parts(data: Any, indices: Any, shape: Sequence[int]) -> None:
@@ -375,7 +375,7 @@ def bcoo_fromdense(
     data = xn.broadcast_to(mat, (count, *mat.shape)) if at is None else (
         at.get(mode="fill", fill_value=0))  # fmt: skip
     data = xn.where(layouts.with_unit_dims(there, n_dense), data, xn.zeros((), mat.dtype))
-    return made(BCOO, data, indices, tuple(sparse), True, True)
+    return make_unchecked(BCOO, data, indices, tuple(sparse), True, True)
 
 
 @boundary

@@ -18,7 +18,7 @@ from xnp.primitives.control_flow import split_at
 from xnp.primitives.precision import PrecisionLike
 from xnp.sparse import dimensions, layouts
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
-from xnp.sparse.layouts import is_there, lengths, made, move_out, places, without_zeros
+from xnp.sparse.layouts import is_there, lengths, make_unchecked, move_out, places, without_zeros
 from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
 from xprim.avals import size_of
 from xprim.errors import described, message
@@ -223,8 +223,8 @@ class COO(Matrix):
     def to_bcoo(self) -> BCOO:
         """Return the matrix as `BCOO`."""
         indices = xn.stack([self.row, self.col], -1)
-        return made(BCOO, self.data, indices, self.shape, self.rows_sorted and self.cols_sorted,
-                    False)  # fmt: skip
+        is_sorted = self.rows_sorted and self.cols_sorted
+        return make_unchecked(BCOO, self.data, indices, self.shape, is_sorted, False)
 
     @property
     def nse(self) -> int:
@@ -265,7 +265,9 @@ class Compressed(JAXSparse):
         pairs = xn.stack([rows, self.indices], -1)
         shape = self.sparse_shape[::-1] if isinstance(self, CSC) else self.sparse_shape
         pairs = move_out(pairs, is_there(pairs, shape), shape)
-        return made(BCOO, self.data, pairs, shape, self.indices_sorted, self.unique_indices)
+        return make_unchecked(
+            BCOO, self.data, pairs, shape, self.indices_sorted, self.unique_indices
+        )
 
     def to_bcoo(self) -> BCOO:
         """Return the array as `BCOO`."""
@@ -545,7 +547,7 @@ def empty(
     data = xn.zeros((*shape[:n_batch], nse, *shape[stop:]), dtype)
     there = xn.zeros((*shape[:n_batch], nse), bool)
     indices = move_out(xn.zeros((*there.shape, len(sparse)), index_dtype), there, sparse)
-    return kind(made(BCOO, data, indices, sparse, True, True))
+    return kind(make_unchecked(BCOO, data, indices, sparse, True, True))
 
 
 @overload
@@ -592,7 +594,7 @@ def eye(
     indices = np.stack([rows, rows + k], -1)
     data = xn.ones(len(rows), dtype)
     places = xn.asarray(indices, index_dtype)
-    return kind(made(BCOO, data, places, (N, columns), True, True))
+    return kind(make_unchecked(BCOO, data, places, (N, columns), True, True))
 
 
 def _format(operation: str, name: Any) -> Callable[[BCOO], BCOO | BCSR | COO | CSR | CSC]:

@@ -67,7 +67,7 @@ class Coordinates:
         is_unique: bool = False,
     ) -> C:  # fmt: skip
         """Return an array of the same class, its parts unchecked."""
-        return made(type(self), data, indices, tuple(sparse_shape), is_sorted, is_unique)
+        return make_unchecked(type(self), data, indices, tuple(sparse_shape), is_sorted, is_unique)
 
     @property
     def batch_shape(self) -> Shape:
@@ -122,7 +122,7 @@ class Coordinates:
         return self.data.dtype
 
 
-def made(
+def make_unchecked(
     cls: type[C], data: Any, indices: Any, sparse_shape: Shape, is_sorted: bool, is_unique: bool
 ) -> C:
     """Return an object of the class, its parts unchecked: they may be anything in a pytree."""

@@ -69,7 +69,7 @@ def lobpcg_standard(
         direction = basis[:, k:] @ weights[k:]
         return found, direction, images @ weights - found * values, values
 
-    def unfinished(state: Any) -> Any:
+    def is_unfinished(state: Any) -> Any:
         count, (_, _, residuals, values) = state
         sizes = xn.sqrt((residuals * residuals).sum(0))
         return (count < rounds) & xn.any(sizes > bound * (abs(values[0]) + abs(values)))
@@ -82,7 +82,7 @@ def lobpcg_standard(
 
     first = best(linalg.qr(start)[0])
     first = (first[0], xn.zeros_like(start), *first[2:])
-    count, (vectors, _, _, values) = lax.while_loop(unfinished, step, (xn.zeros((), int), first))
+    count, (vectors, _, _, values) = lax.while_loop(is_unfinished, step, (xn.zeros((), int), first))
     return values, vectors, count
 
 

@@ -151,7 +151,7 @@ def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any, l
 
 
 def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:
-    found = _training.found_classes(run.params, data)
+    found = _training.find_classes(run.params, data)
     paths = [out / name for name in ("loss.png", "confusion.png", "predictions.png")]
     _plots.loss_curve(run, parallel, paths[0])
     _plots.confusion_matrix(found, data, paths[1])

@@ -47,13 +47,13 @@ def update(params: Params, xs: Any, labels: Any, rate: Any) -> tuple[Params, Any
     return tree.map(lambda p, g: p - rate * g, params, grads), value
 
 
-def averaged_update(params: Params, xs: Any, labels: Any, rate: Any) -> tuple[Params, Any]:
+def update_replicas(params: Params, xs: Any, labels: Any, rate: Any) -> tuple[Params, Any]:
     """Do the same with this replica's part of a batch: gradients are averaged over all replicas."""
     value, grads = xstack.value_and_grad(loss)(params, xs, labels)
     value, grads = lax.pmean((value, grads), "replicas")
     return tree.map(lambda p, g: p - rate * g, params, grads), value
 
 
-def predicted(params: Params, xs: Any) -> Any:
+def predict(params: Params, xs: Any) -> Any:
     """Return the most probable class of each example."""
     return xnp.argmax(logits(params, xs), axis=-1)

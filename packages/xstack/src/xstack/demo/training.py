@@ -61,15 +61,15 @@ def initial_params(data: Dataset, settings: Settings) -> Any:
 
 def accuracy(params: Any, data: Dataset) -> float:
     """Return the part of the held-out examples that is classified right."""
-    return float((found_classes(params, data) == data.test_y).mean())
+    return float((find_classes(params, data) == data.test_y).mean())
 
 
-def found_classes(params: Any, data: Dataset) -> Any:
+def find_classes(params: Any, data: Dataset) -> Any:
     """Return the predicted class number of each held-out example."""
     return np.asarray(PREDICTED(params, data.test_x))
 
 
-PREDICTED = xstack.jit(classifier.predicted)
+PREDICTED = xstack.jit(classifier.predict)
 
 
 def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) -> Run:
@@ -120,7 +120,7 @@ def train_data_parallel(data: Dataset, settings: Settings, report: Progress, ctr
         lambda p: np.broadcast_to(np.asarray(p), (n, *p.shape)), initial_params(data, settings)
     )
     update = xstack.pmap(
-        classifier.averaged_update, axis_name="replicas", in_axes=(0, 0, 0, None), donate_argnums=0
+        classifier.update_replicas, axis_name="replicas", in_axes=(0, 0, 0, None), donate_argnums=0
     )
     rate = np.float32(settings.learning_rate)
     start = time.perf_counter()

@@ -405,7 +405,7 @@ class HiPrim:
         else:
             nzs_in = self._ins.flags([True] * len(primals))
             out, residuals, *rest = self.lin(nzs_in, *values)
-            out_dot = self.linearized(residuals, *_structured_residuals(rest), *dots)
+            out_dot = self.linearized(residuals, *_list_structured(rest), *dots)
         of_leaves = self._outs.tangent_leaves(self._outs.tree.flatten_up_to(out_dot))
         return self._leaves_of(out), tuple(map(instantiate_zeros, of_leaves))
 
@@ -416,7 +416,7 @@ class HiPrim:
         out, residuals, *rest = self.vjp_fwd(nzs_in, *operands)
         is_nonzero = xtree.broadcast_prefix(rest[0] if rest else True, self.out_aval)
         saved = _Saved(is_perturbed, tuple(xtree.leaves(nzs_in)), tuple(is_nonzero))
-        shown = tuple(map(structure_residuals, _structured_residuals(rest)))
+        shown = tuple(map(structure_residuals, _list_structured(rest)))
         return self._leaves_of(out), (residuals, shown, saved)
 
     def _run_backward(self, stored: Any, cotangents: Any) -> Any:
@@ -529,7 +529,7 @@ class HiPrim:
                 ))  # fmt: skip
 
 
-def _structured_residuals(rest: Sequence[Any]) -> tuple[Any, ...]:
+def _list_structured(rest: Sequence[Any]) -> tuple[Any, ...]:
     """Return the structured residuals as arguments: none, or one."""
     return () if len(rest) < 2 or rest[1] is None else (rest[1],)
 

@@ -47,16 +47,16 @@ def pjit(
     whole = {name: xtree.map(_or_whole, place, is_leaf=_is_none) for name, place in given.items()}
     over_mesh: Wrapped[..., Any] = jit(fun, **whole, **options)
 
-    def chosen() -> Wrapped[..., Any]:
+    def choose() -> Wrapped[..., Any]:
         return elsewhere if get_mesh().empty else over_mesh
 
     @functools.wraps(fun)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return chosen()(*args, **kwargs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return choose()(*args, **kwargs)
 
     for name in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(called, name, _method(chosen, name))
-    return called
+        setattr(call, name, _method(choose, name))
+    return call
 
 
 def _method(chosen: Callable[[], Any], name: str) -> Callable[..., Any]:

@@ -59,10 +59,10 @@ def deflinear(primitive: Primitive, transpose_rule: Rule) -> None:
       6.0
     """
 
-    def transposed(ct: Any, *operands: Any, **params: Any) -> Any:
+    def transpose(ct: Any, *operands: Any, **params: Any) -> Any:
         return [None] * len(operands) if type(ct) is Zero else transpose_rule(ct, **params)
 
-    deflinear2(primitive, transposed)
+    deflinear2(primitive, transpose)
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Rule) -> None:
@@ -164,7 +164,7 @@ def defbilinear(primitive: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
       [6.0, 5.0]
     """
 
-    def transposed(ct: Any, x: Any, y: Any, **params: Any) -> Any:
+    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> Any:
         if type(ct) is Zero:
             return None, None
         if is_undefined_primal(x):
@@ -176,7 +176,7 @@ def defbilinear(primitive: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
         lambda x_dot, x, y, **params: primitive.bind(x_dot, y, **params),
         lambda y_dot, x, y, **params: primitive.bind(x, y_dot, **params),
     )
-    primitive_transposes[primitive] = transposed
+    primitive_transposes[primitive] = transpose
 
 
 def is_undefined_primal(x: object) -> bool:

@@ -76,14 +76,14 @@ def solve_sylvester(
     def solve(_: Any, right: Any) -> Any:
         return found(a, b, right, tol)
 
-    def transposed(_: Any, right: Any) -> Any:
+    def solve_transposed(_: Any, right: Any) -> Any:
         # A^T X + X B^T = C is B X^T + X^T A = C^T
         return found(b, a, right.mT, tol).mT
 
     def product(x: Any) -> Any:
         return a @ x + x @ b
 
-    result: Array = lax.custom_linear_solve(product, c, solve, transposed)
+    result: Array = lax.custom_linear_solve(product, c, solve, solve_transposed)
     return result
 
 
@@ -537,7 +537,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     x = x.astype(dtypes.to_complex_dtype(x.dtype))
     root = _root(lax.stop_gradient(x))
 
-    def solved(_: Any, guess: Any) -> Any:
+    def solve(_: Any, guess: Any) -> Any:
         return guess
 
     def tangent(product: Any, change: Any) -> Any:  # product(dS) = dS S + S dS
@@ -546,7 +546,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
             lambda _, y: solve_sylvester(root.mT, root.mT, y, tol=0.0),
         )  # fmt: skip
 
-    result: Array = lax.custom_root(lambda s: s @ s - x, root, solved, tangent)
+    result: Array = lax.custom_root(lambda s: s @ s - x, root, solve, tangent)
     return result
 
 

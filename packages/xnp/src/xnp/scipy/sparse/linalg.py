@@ -206,7 +206,7 @@ def _conjugate_gradients(
     r = b - matvec(x)
     z = precondition(r)
 
-    def unfinished(state: Any) -> Any:
+    def is_unfinished(state: Any) -> Any:
         _, r, _, _, k = state
         return (_norm(r) > limit) & (k < most)
 
@@ -219,14 +219,14 @@ def _conjugate_gradients(
         new = _dot(r, z)
         return x, r, z + new / gamma * p, new, k + 1
 
-    return lax.while_loop(unfinished, step, (x, r, z, _dot(r, z), 0))[0]
+    return lax.while_loop(is_unfinished, step, (x, r, z, _dot(r, z), 0))[0]
 
 
 def _stabilise(matvec: Linear, b: Any, x: Any, limit: Any, most: Any, precondition: Linear) -> Any:
     r = b - matvec(x)
     one = xn.ones((), b.dtype)
 
-    def unfinished(state: Any) -> Any:
+    def is_unfinished(state: Any) -> Any:
         r, k = state[1], state[-1]
         return (_norm(r) > limit) & (k < most) & (k >= 0)
 
@@ -249,7 +249,7 @@ def _stabilise(matvec: Linear, b: Any, x: Any, limit: Any, most: Any, preconditi
         return x, r, shadow, alpha, omega, new, p, q, xn.where(broken, -1, k + 1)
 
     zero = xn.zeros_like(b)
-    return lax.while_loop(unfinished, step, (x, r, r, one, one, one, zero, zero, 0))[0]
+    return lax.while_loop(is_unfinished, step, (x, r, r, one, one, one, zero, zero, 0))[0]
 
 
 def _minimal_residuals(
@@ -261,7 +261,7 @@ def _minimal_residuals(
     def residual(x: Any) -> Any:
         return precondition(b - matvec(x))
 
-    def unfinished(state: Any) -> Any:
+    def is_unfinished(state: Any) -> Any:
         _, r, k = state
         return (_norm(r) > limit) & (k < most)
 
@@ -270,7 +270,7 @@ def _minimal_residuals(
         x = x + _in_space(lambda v: precondition(matvec(v)), r, size)
         return x, residual(x), k + 1
 
-    return lax.while_loop(unfinished, step, (x, residual(x), 0))[0]
+    return lax.while_loop(is_unfinished, step, (x, residual(x), 0))[0]
 
 
 def _in_space(matvec: Linear, r: Any, size: int) -> Any:

@@ -13,7 +13,7 @@ import xnp.numpy as xn
 from xnp import lax, nn
 from xnp.nn import logsumexp as logsumexp
 from xnp.numpy import dispatch
-from xnp.numpy.dispatch import broadcast, broadcast_checked, cast, dispatched, inexact, wide
+from xnp.numpy.dispatch import broadcast, broadcast_checked, cast, dispatch_on, inexact, wide
 from xnp.primitives.table import bind
 from xprim import Array, dtypes
 from xprim.errors import ConcretizationTypeError, message
@@ -38,17 +38,17 @@ __dir__ = __all__.copy
 # Applying a primitive of real floats to operands as NumPy does: promoted and broadcast.
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _of_one(x: Any, primitive: str, operation: str) -> Array:
     return bind(primitive, *inexact(operation, x))
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _of_two(x: Any, y: Any, primitive: str, operation: str) -> Array:
     return bind(primitive, *broadcast(operation, *inexact(operation, x, y)))
 
 
-@dispatched(3)
+@dispatch_on(3)
 def _of_three(x: Any, y: Any, z: Any, primitive: str, operation: str) -> Array:
     return bind(primitive, *broadcast(operation, *inexact(operation, x, y, z)))
 
@@ -56,7 +56,7 @@ def _of_three(x: Any, y: Any, z: Any, primitive: str, operation: str) -> Array:
 _BY_COUNT: dict[int, Callable[..., Array]] = {1: _of_one, 2: _of_two, 3: _of_three}
 
 
-def applied(primitive: str, operation: str, *operands: Any) -> Array:
+def apply(primitive: str, operation: str, *operands: Any) -> Array:
     """Return a primitive's result on one to three operands; errors name the operation."""
     return _BY_COUNT[len(operands)](*operands, primitive, operation)
 
@@ -80,7 +80,7 @@ def gamma(x: ArrayLike) -> Array:
     (x,) = inexact("gamma", x)
     if dtypes.is_complex(x.aval.dtype):
         return _complex_gamma(x)
-    return applied("gamma", "gamma", x)
+    return apply("gamma", "gamma", x)
 
 
 def _complex_gamma(z: Any) -> Array:
@@ -93,7 +93,7 @@ def _complex_gamma(z: Any) -> Array:
 
 def gammaln(x: ArrayLike) -> Array:
     """Return log |Gamma(x)|; infinite at 0, -1, -2, ..."""
-    return applied("lgamma", "gammaln", x)
+    return apply("lgamma", "gammaln", x)
 
 
 def loggamma(x: ArrayLike) -> Array:
@@ -147,12 +147,12 @@ def gammasgn(x: ArrayLike) -> Array:
 
 def digamma(x: ArrayLike) -> Array:
     """Return the derivative of gammaln; NaN at -1, -2, ..., infinite at 0."""
-    return applied("digamma", "digamma", x)
+    return apply("digamma", "digamma", x)
 
 
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """Return the n-th derivative of digamma at x, for whole n >= 0. Differentiable in x."""
-    return applied("polygamma", "polygamma", n, x)
+    return apply("polygamma", "polygamma", n, x)
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
@@ -164,32 +164,32 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
     Differentiable in: x, for q > 0; q.
     """
-    return applied("zeta", "zeta", x, 1 if q is None else q)
+    return apply("zeta", "zeta", x, 1 if q is None else q)
 
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """Return B(a, b) = Gamma(a) Gamma(b) / Gamma(a + b)."""
-    return applied("beta", "beta", a, b)
+    return apply("beta", "beta", a, b)
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """Return log |B(a, b)|, also where a or b is large."""
-    return applied("betaln", "betaln", a, b)
+    return apply("betaln", "betaln", a, b)
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized lower incomplete gamma function P(a, x), for a > 0 and x >= 0."""
-    return applied("igamma", "gammainc", a, x)
+    return apply("igamma", "gammainc", a, x)
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
-    return applied("igammac", "gammaincc", a, x)
+    return apply("igammac", "gammaincc", a, x)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized incomplete beta function I_x(a, b). Differentiable in a, b, x."""
-    return applied("regularized_incomplete_beta", "betainc", a, b, x)
+    return apply("regularized_incomplete_beta", "betainc", a, b, x)
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
@@ -213,7 +213,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Return Pochhammer's symbol (z)_m = Gamma(z + m) / Gamma(z), the rising factorial."""
-    return applied("poch", "poch", z, m)
+    return apply("poch", "poch", z, m)
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
@@ -287,17 +287,17 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
 def erf(x: ArrayLike) -> Array:
     """Return the error function, 2/sqrt(pi) int_0^x exp(-t^2) dt."""
-    return applied("erf", "erf", x)
+    return apply("erf", "erf", x)
 
 
 def erfc(x: ArrayLike) -> Array:
     """Return 1 - erf(x), accurate for large x."""
-    return applied("erfc", "erfc", x)
+    return apply("erfc", "erfc", x)
 
 
 def erfinv(x: ArrayLike) -> Array:
     """Return y with erf(y) = x; infinite at -1 and 1, NaN outside."""
-    return applied("erf_inv", "erfinv", x)
+    return apply("erf_inv", "erfinv", x)
 
 
 def erfcinv(y: ArrayLike) -> Array:
@@ -314,7 +314,7 @@ def erfcx(x: ArrayLike) -> Array:
     (x,) = inexact("erfcx", x)
     if dtypes.is_complex(x.aval.dtype):
         return wofz(bind("complex", -x.imag, x.real))
-    return applied("erfcx", "erfcx", x)
+    return apply("erfcx", "erfcx", x)
 
 
 def ndtr(x: ArrayLike) -> Array:
@@ -324,7 +324,7 @@ def ndtr(x: ArrayLike) -> Array:
       >>> float(ndtr(0.0))
       0.5
     """
-    return applied("ndtr", "ndtr", x)
+    return apply("ndtr", "ndtr", x)
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
@@ -339,17 +339,17 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         static_int(series_order, "log_ndtr", "series_order") >= 0, "log_ndtr",
         "series_order is negative.", got=series_order, expected="0 or more",
     )  # fmt: skip
-    return applied("log_ndtr", "log_ndtr", x)
+    return apply("log_ndtr", "log_ndtr", x)
 
 
 def ndtri(p: ArrayLike) -> Array:
     """Return x with ndtr(x) = p, the quantile; infinite at 0 and 1, NaN outside."""
-    return applied("ndtri", "ndtri", p)
+    return apply("ndtri", "ndtri", p)
 
 
 def dawsn(x: ArrayLike) -> Array:
     """Return Dawson's integral exp(-x^2) int_0^x exp(t^2) dt. Source: DLMF 7.2.5."""
-    return applied("dawsn", "dawsn", x)
+    return apply("dawsn", "dawsn", x)
 
 
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
@@ -357,7 +357,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
 
     Source: D. Owen, Tables for computing bivariate normal probabilities (1956).
     """
-    return applied("owens_t", "owens_t", h, a)
+    return apply("owens_t", "owens_t", h, a)
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
@@ -434,12 +434,12 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
     Differentiable in: x, with log(y) everywhere; y, with x / y, 0 where x = 0.
     """
-    return applied("xlogy", "xlogy", x, y)
+    return apply("xlogy", "xlogy", x, y)
 
 
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x log(1 + y), 0 where x = 0 (and y is not NaN). Derivatives as of `xlogy`."""
-    return applied("xlog1py", "xlog1py", x, y)
+    return apply("xlog1py", "xlog1py", x, y)
 
 
 def entr(x: ArrayLike) -> Array:
@@ -447,7 +447,7 @@ def entr(x: ArrayLike) -> Array:
     return _entr(x)
 
 
-@dispatched(1)
+@dispatch_on(1)
 def _entr(x: Any) -> Array:
     (x,) = inexact("entr", x)
     below = x < 0
@@ -461,7 +461,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     return _rel_entr(p, q)
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _rel_entr(p: Any, q: Any) -> Array:
     p, q = broadcast_checked("rel_entr", *inexact("rel_entr", p, q))
     both = (p > 0) & (q > 0)
@@ -501,7 +501,7 @@ def expit(x: ArrayLike) -> Array:
 
 def logit(x: ArrayLike) -> Array:
     """Return log(x / (1 - x)), the inverse of `expit`; infinite at 0 and 1, NaN outside."""
-    return applied("logit", "logit", x)
+    return apply("logit", "logit", x)
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
@@ -517,7 +517,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     return _boxcox(x, lmbda, "log1p", "boxcox1p")
 
 
-@dispatched(2)
+@dispatch_on(2)
 def _boxcox(x: Any, lmbda: Any, log: str, operation: str) -> Array:
     """Return (e^u - 1) / lmbda with u = lmbda log(x), for small u by its series."""
     given = broadcast_checked(operation, *inexact(operation, x, lmbda))
@@ -562,12 +562,12 @@ def expi(x: ArrayLike) -> Array:
 
     For positive x it is the principal value; at 0 it is -inf. Source: DLMF 6.2.5.
     """
-    return applied("expi", "expi", x)
+    return apply("expi", "expi", x)
 
 
 def exp1(x: ArrayLike) -> Array:
     """Return the exponential integral E_1(x) = int_x^inf e^-t / t dt; NaN for x < 0."""
-    return applied("expn", "exp1", 1.0, x)
+    return apply("expn", "exp1", 1.0, x)
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
@@ -579,7 +579,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
 
     Differentiable in: x. Source: DLMF 8.19.
     """
-    return applied("expn", "expn", n, x)
+    return apply("expn", "expn", n, x)
 
 
 def sici(x: ArrayLike) -> tuple[Array, Array]:
@@ -600,7 +600,7 @@ def spence(x: ArrayLike) -> Array:
       >>> round(float(spence(0.0)), 5)  # pi^2 / 6
       1.64493
     """
-    return applied("spence", "spence", x)
+    return apply("spence", "spence", x)
 
 
 # -------------------------------------------------------------------------------------- families
@@ -609,22 +609,22 @@ def spence(x: ArrayLike) -> Array:
 
 def i0(x: ArrayLike) -> Array:
     """Return the modified Bessel function I_0(x)."""
-    return applied("bessel_i0", "i0", x)
+    return apply("bessel_i0", "i0", x)
 
 
 def i0e(x: ArrayLike) -> Array:
     """Return exp(-|x|) I_0(x)."""
-    return applied("bessel_i0e", "i0e", x)
+    return apply("bessel_i0e", "i0e", x)
 
 
 def i1(x: ArrayLike) -> Array:
     """Return the modified Bessel function I_1(x)."""
-    return applied("bessel_i1", "i1", x)
+    return apply("bessel_i1", "i1", x)
 
 
 def i1e(x: ArrayLike) -> Array:
     """Return exp(-|x|) I_1(x)."""
-    return applied("bessel_i1e", "i1e", x)
+    return apply("bessel_i1e", "i1e", x)
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
@@ -687,7 +687,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     make terms of the series cancel. Differentiable in: a, b, x. Infinite where b = 0, -1, ...,
     unless the series ends before. Source: DLMF 13.2.2.
     """
-    return applied("hyp1f1", "hyp1f1", a, b, x)
+    return apply("hyp1f1", "hyp1f1", a, b, x)
 
 
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
@@ -796,7 +796,7 @@ def sph_harm_y(
     has_degree = xn.isfinite(n)
     n, m, theta, phi = xn.broadcast_arrays(xn.minimum(n, most), m, theta, phi)
     size = xn.abs(m)
-    legendre = _normalized_legendre(n, size, theta, most)
+    legendre = _normalize_legendre(n, size, theta, most)
     odd = (m < 0) & (size % 2 == 1)
     legendre = xn.where(has_degree, xn.where(odd, -legendre, legendre), math.nan)
     angle = m.astype(phi.dtype) * phi
@@ -814,7 +814,7 @@ def _greatest_degree(n: Array) -> int:
     return int(np.max(degrees, initial=0, where=np.isfinite(degrees)))
 
 
-def _normalized_legendre(n: Any, m: Any, theta: Any, most: int) -> Array:
+def _normalize_legendre(n: Any, m: Any, theta: Any, most: int) -> Array:
     """Return P_n^m(cos theta) with its normalization, for m >= 0, up from n = m."""
     # where the sine is negative, P has that of -theta, as |sin| = sqrt(1 - cos^2)
     x, sine = xn.cos(theta), xn.sin(theta)

@@ -17,7 +17,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.lax import stop_gradient
-from xnp.numpy.dispatch import array_of, cast, convert_to, dispatched, inexact
+from xnp.numpy.dispatch import array_of, cast, convert_to, dispatch_on, inexact
 from xnp.scipy import special
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
@@ -108,7 +108,7 @@ class _Row:
     ordinary: Sequence[float]
     arguments: dict[str, str] = field(default_factory=dict)
 
-    def used(self, shapes: Sequence[Any], where: Any) -> list[Any]:
+    def parameters(self, shapes: Sequence[Any], where: Any) -> list[Any]:
         """Return the parameters, but ordinary ones where they are not used.
 
         A formula's derivatives there are multiplied by 0: they must be numbers.
@@ -184,10 +184,12 @@ def _exponential(row: _Row, log: Formula, at_zeros: tuple[Formula, Formula] | No
 
     def density(x: Any, *shapes: Any) -> Any:
         zero = may_be_zero(x, *shapes)
-        usual = row.used(shapes, ~zero)
+        usual = row.parameters(shapes, ~zero)
         inside = _interior(*row.bounds(*usual))
         large = xn.exp(log(xn.where(zero, inside, x), *usual))
-        return xn.where(zero, direct(xn.where(zero, x, inside), *row.used(shapes, zero)), large)
+        return xn.where(
+            zero, direct(xn.where(zero, x, inside), *row.parameters(shapes, zero)), large
+        )
 
     return density
 
@@ -238,7 +240,7 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
         if is_moved:  # anew, for of infinite points the derivatives by location and scale are NaN
             z = xn.where(inside, x - loc, 0) / xn.where(inside, scale, 1)
         is_valid = row.valid(*shapes)
-        used = row.used(shapes, inside & is_valid)
+        used = row.parameters(shapes, inside & is_valid)
         safe = xn.where(inside & is_valid, z, _interior(*row.bounds(*used)))
         found = formula(safe, *used)
         if kind == "pdf" and is_moved:
@@ -289,7 +291,7 @@ def _discrete_value(row: _Row, kind: str) -> Formula:
         inside = (whole >= first) & (whole <= last) & (abs(y) < math.inf)
         inside = inside & (whole == y) if is_mass else inside
         is_valid = row.valid(*shapes)
-        used = row.used(shapes, inside & is_valid)
+        used = row.parameters(shapes, inside & is_valid)
         found = formula(xn.where(inside & is_valid, whole, row.bounds(*used)[0]), *used)
         found = xn.where(inside, found, low if is_mass else xn.where(whole < first, low, high))
         return where_defined(found, is_valid & (y == y) & (found == found), [k, *parameters])
@@ -306,7 +308,7 @@ def _quantile(row: _Row, kind: str) -> Formula:
         shapes = parameters[:count]
         inside = (q >= 0) & (q <= 1)
         is_defined = inside & row.valid(*shapes)
-        found = formula(xn.where(inside, q, 0.5), *row.used(shapes, is_defined))
+        found = formula(xn.where(inside, q, 0.5), *row.parameters(shapes, is_defined))
         if len(parameters) > count:
             loc, scale = parameters[count:]
             found, is_defined = found * scale + loc, is_defined & (scale > 0)
@@ -355,7 +357,7 @@ def with_signature(names: Sequence[str], defaults: dict[str, int], formula: Form
     ]  # fmt: skip
     signature = inspect.Signature(parameters, return_annotation="Array")
     required, tail = len(names) - len(defaults), tuple(defaults.values())
-    evaluate = dispatched(len(names))(formula)
+    evaluate = dispatch_on(len(names))(formula)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if kwargs or not required <= len(args) <= len(names):
@@ -444,12 +446,12 @@ def _log_t(x: Any, df: Any) -> Any:
 def _unless_infinite(formula: Formula, limit: float, at_one: float) -> Formula:
     """Return a formula of x and a parameter that is constant where that is infinite."""
 
-    def guarded(x: Any, p: Any) -> Any:
+    def guard(x: Any, p: Any) -> Any:
         is_infinite = p == _INF
         usual = formula(x, xn.where(is_infinite, 4, p))  # has derivatives everywhere
         return xn.where(is_infinite, xn.where(x == 1, at_one, limit), usual)
 
-    return guarded
+    return guard
 
 
 norm = continuous(

@@ -208,7 +208,7 @@ def _no_negative_zero(dtype: Any) -> Any:
     return values + np.zeros((), values.dtype) if dtypes.is_floating(values.dtype) else values
 
 
-def _rounded(dtype: Any) -> Tolerance:
+def _tolerate_rounding(dtype: Any) -> Tolerance:
     """Exact but for complex products and quotients, and for denormal results."""
     return rounding(dtype) if dtypes.is_inexact(np.dtype(dtype)) else Tolerance()
 
@@ -219,19 +219,25 @@ def _roughly(dtype: Any) -> Tolerance:
 
 _ARITHMETIC = {
     "neg": unary_samples(NUMBERS),
-    "add": binary_samples(ANY, tolerance=_rounded),
-    "sub": binary_samples(NUMBERS, tolerance=_rounded),
-    "mul": binary_samples(ANY, tolerance=_rounded),
-    "div": binary_samples(NUMBERS, second=_away_from_zero, tolerance=_rounded),
-    "absorbing_product": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
-    "absorbing_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
+    "add": binary_samples(ANY, tolerance=_tolerate_rounding),
+    "sub": binary_samples(NUMBERS, tolerance=_tolerate_rounding),
+    "mul": binary_samples(ANY, tolerance=_tolerate_rounding),
+    "div": binary_samples(NUMBERS, second=_away_from_zero, tolerance=_tolerate_rounding),
+    "absorbing_product": binary_samples(
+        INEXACT, second=_away_from_zero, tolerance=_tolerate_rounding
+    ),
+    "absorbing_quotient": binary_samples(
+        INEXACT, second=_away_from_zero, tolerance=_tolerate_rounding
+    ),
     "repeated_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_roughly),
-    "zero_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
-    "rem": binary_samples(REAL, lambda x: 3.7 * x, _away_from_zero, tolerance=_rounded),
+    "zero_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_tolerate_rounding),
+    "rem": binary_samples(REAL, lambda x: 3.7 * x, _away_from_zero, tolerance=_tolerate_rounding),
     "max": binary_samples((*REAL, "bool", *COMPLEX), special=_no_negative_zero),
     "min": binary_samples((*REAL, "bool", *COMPLEX), special=_no_negative_zero),
-    "abs": unary_samples((*ALL_FLOATS, *SIGNED, *COMPLEX), _away_from_zero, tolerance=_rounded),
-    "sign": unary_samples(NUMBERS, _away_from_zero, tolerance=_rounded),
+    "abs": unary_samples(
+        (*ALL_FLOATS, *SIGNED, *COMPLEX), _away_from_zero, tolerance=_tolerate_rounding
+    ),
+    "sign": unary_samples(NUMBERS, _away_from_zero, tolerance=_tolerate_rounding),
 }
 
 
@@ -263,7 +269,7 @@ _POWERS = {
             *binary_samples(FLOATS, _positive, tolerance=_roughly, special=_positive_floats),
             *_powers_with_integers()],
     "integer_pow": _integer_powers(),
-    "square": unary_samples(NUMBERS, tolerance=_rounded),
+    "square": unary_samples(NUMBERS, tolerance=_tolerate_rounding),
     "sqrt": unary_samples(INEXACT, _positive, tolerance=rounding),
     "rsqrt": unary_samples(INEXACT, _positive, tolerance=rounding),
     "cbrt": unary_samples(FLOATS, _away_from_zero, tolerance=rounding),
@@ -422,7 +428,7 @@ def _bitcasts() -> list[Sample]:
               for d in real]]  # fmt: skip
 
 
-def _reduced() -> list[Sample]:
+def _sample_reduced() -> list[Sample]:
     samples = []
     values = [1.2345, -1.9999, 65519.0, 65520.0, 6.2e-5, -1e-6, 1e20, 1.0, 2.5, 3.5, -0.0,
               np.inf, -np.inf, np.nan]  # fmt: skip
@@ -465,7 +471,7 @@ def _selections() -> list[Sample]:
     return samples
 
 
-def _limited() -> list[Sample]:
+def _sample_limited() -> list[Sample]:
     samples = []
     for dtype in (*FLOATS, *SMALL_FLOATS, *INTEGERS):
         x = values_of(dtype)
@@ -487,7 +493,7 @@ def _barriers() -> list[Sample]:
     return [Sample([x]), Sample([x, np.arange(3), np.array(2.0)]), Sample([x[:0]], note="empty")]
 
 
-def _seen_by_a_branch() -> list[Sample]:
+def _sample_branch() -> list[Sample]:
     """Return rows in which all take the branch: for them alone it is differentiated as x."""
     params = {"branch": 1, "leading": (0,)}
     plain = [Sample([np.array(1), *row.operands], params, row.tolerance, row.smooth)
@@ -500,13 +506,13 @@ def _seen_by_a_branch() -> list[Sample]:
 TABLE |= {
     "convert_element_type": _conversions(),
     "bitcast_convert_type": _bitcasts(),
-    "reduce_precision": _reduced(),
+    "reduce_precision": _sample_reduced(),
     "complex": binary_samples(("float32", "float64")),
     "real": unary_samples(COMPLEX),
     "imag": unary_samples(COMPLEX),
     "conj": _conjugates(),
     "select_n": _selections(),
-    "clamp": _limited(),
+    "clamp": _sample_limited(),
     "copy": unary_samples(_CONVERTED),
     "stop_gradient": unary_samples(_CONVERTED, smooth=False),
     "optimization_barrier": _barriers(),
@@ -514,5 +520,5 @@ TABLE |= {
         Sample([smooth_values(shape, "float32", lambda v: v)], {"kind": kind})
         for kind, shape in (("unpinned_host", (2, 3)), ("device", ()), ("device", (0, 2)))
     ],
-    "branch_operands": _seen_by_a_branch(),
+    "branch_operands": _sample_branch(),
 }

@@ -124,7 +124,7 @@ def _determinants() -> list[Sample]:
     ]
 
 
-def _reflected(shape: tuple[int, ...], dtype: Any, seed: int = 7) -> list[Any]:
+def _reflect(shape: tuple[int, ...], dtype: Any, seed: int = 7) -> list[Any]:
     """Return the reflectors and factors of the QR factorisation of a matrix."""
     a = _matrix(shape, dtype, seed)
     if not a.size:
@@ -138,10 +138,10 @@ _TALL = ((4, 2), (3, 3), (2, 3, 4, 3), (1, 1), (3, 0), (0, 3, 2))
 
 def _products() -> list[Sample]:
     calls = [(shape, "float64") for shape in _TALL] + [((4, 2), dtype) for dtype in _DTYPES[1:]]
-    return [Sample(_reflected(*call), {}, _tolerance(call[1])) for call in calls]
+    return [Sample(_reflect(*call), {}, _tolerance(call[1])) for call in calls]
 
 
-def _multiplied() -> list[Sample]:
+def _sample_products() -> list[Sample]:
     samples = []
     for left in (True, False):
         for transpose in (True, False):
@@ -152,13 +152,13 @@ def _multiplied() -> list[Sample]:
             ):
                 last = (shape[-2], 3) if left else (3, shape[-2])
                 c = _matrix((*shape[:-2], *last), dtype, 8)
-                samples.append(Sample([*_reflected(shape, dtype), c],
+                samples.append(Sample([*_reflect(shape, dtype), c],
                                       {"left": left, "transpose": transpose}, FLOAT64))  # fmt: skip
     plain = {"left": True, "transpose": False}
-    samples.append(Sample([*_reflected((3, 0), "float64"), np.ones((3, 2))], plain, FLOAT64))
+    samples.append(Sample([*_reflect((3, 0), "float64"), np.ones((3, 2))], plain, FLOAT64))
     for dtype in ("float32", "complex64"):
         c = _matrix((4, 3), dtype, 8)
-        samples.append(Sample([*_reflected((4, 2), dtype), c], plain, FLOAT32))
+        samples.append(Sample([*_reflect((4, 2), dtype), c], plain, FLOAT32))
     return samples
 
 
@@ -257,7 +257,7 @@ def _couplings() -> list[Sample]:
     ]
 
 
-def _undetermined() -> list[Sample]:
+def _sample_undetermined() -> list[Sample]:
     """Return cotangents of vectors that turn, of equal values and of values of zero."""
     samples = []
     for dtype in ("float64", "complex128", "float32"):
@@ -317,7 +317,7 @@ TABLE: dict[str, list[Sample]] = {
     ],
     "rotations": _rotations(),
     "couplings": _couplings(),
-    "undetermined": _undetermined(),
+    "undetermined": _sample_undetermined(),
     "on_diagonal": [
         Sample([np.arange(1.0, 4.0), _DIAGONAL], {}, EXACT),
         Sample([np.ones((2, 3), np.float32), np.stack([_DIAGONAL] * 2).astype("float32")], {},
@@ -354,7 +354,7 @@ TABLE: dict[str, list[Sample]] = {
     "cholesky_update": _updates(),
     "hessenberg": _samples(_matrix, _SQUARE),
     "householder_product": _products(),
-    "ormqr": _multiplied(),
+    "ormqr": _sample_products(),
     "schur": [
         *_samples(_matrix, _SQUARE, compute_schur_vectors=True),
         *_samples(_matrix, _SQUARE, compute_schur_vectors=False),

@@ -87,17 +87,17 @@ def _program(fun: Any, dtype: Any, count: int) -> ClosedJaxpr:
 def _general() -> list[Sample]:
     add, mul = add_p.bind, mul_p.bind
 
-    def joined(a: Any, b: Any) -> Any:  # 1 + result is the product of all 1 + x
+    def join(a: Any, b: Any) -> Any:  # 1 + result is the product of all 1 + x
         return add(add(a, b)[0], mul(a, b)[0])
 
-    def composed(s: Any, t: Any, u: Any, v: Any) -> Any:  # x -> s x + t composed with x -> u x + v
+    def compose(s: Any, t: Any, u: Any, v: Any) -> Any:  # x -> s x + t composed with x -> u x + v
         return [mul(s, u)[0], add(mul(t, u)[0], v)[0]]
 
     def one(
         shape: Any, axes: Any, dtype: Any = "float64", tolerance: Tolerance = FLOAT64
     ) -> Sample:
         x = _values(shape, dtype)
-        params = {"jaxpr": _program(joined, dtype, 1), "dimensions": axes}
+        params = {"jaxpr": _program(join, dtype, 1), "dimensions": axes}
         return Sample([x, np.zeros((), dtype)], params, tolerance)
 
     pair = [
@@ -112,7 +112,7 @@ def _general() -> list[Sample]:
         *[one((2, 3), (1,), dtype, EXACT) for dtype in ("int8", "uint8", "int64", "uint32")],
         one((2, 3), (1,), "complex64", FLOAT32), one((2, 3), (1,), "float16", SMALL),
         one((2, 3), (1,), dtypes.bfloat16, SMALL),
-        Sample(pair, {"jaxpr": _program(composed, "float64", 2), "dimensions": (1,)}, FLOAT64,
+        Sample(pair, {"jaxpr": _program(compose, "float64", 2), "dimensions": (1,)}, FLOAT64,
                note="two-operands"),
     ]  # fmt: skip
 

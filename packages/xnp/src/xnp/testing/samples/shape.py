@@ -40,7 +40,7 @@ _PADS = [
 ]  # fmt: skip
 
 
-def _joined(axis: int, *shapes: Shape, dtype: Any = np.float64) -> Sample:
+def _sample_joined(axis: int, *shapes: Shape, dtype: Any = np.float64) -> Sample:
     return Sample([numbers(s, dtype, k) for k, s in enumerate(shapes)], {"dimension": axis})
 
 
@@ -90,8 +90,9 @@ TABLE: dict[str, list[Sample]] = {
         _special((8,), dimensions=(0,)),
     ],
     "concatenate": [
-        _joined(0, (2,), (3,)), _joined(1, (2, 1), (2, 0), (2, 3)), _joined(0, (3, 2)),
-        *[_joined(1, (2, 1), (2, 2), dtype=dtype) for dtype in EVERY],
+        _sample_joined(0, (2,), (3,)), _sample_joined(1, (2, 1), (2, 0), (2, 3)),
+        _sample_joined(0, (3, 2)),
+        *[_sample_joined(1, (2, 1), (2, 2), dtype=dtype) for dtype in EVERY],
     ],
     "pad": _PADS,
     "split": _moves([((2, 5), {"sizes": (1, 0, 4), "axis": 1}),
