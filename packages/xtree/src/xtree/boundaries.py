@@ -51,14 +51,14 @@ def boundary(fun: Callable[P, R]) -> Callable[P, R]:
     """
 
     @functools.wraps(fun)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return fun(*args, **kwargs)
         except Exception as error:
             leave(error)
             raise
 
-    return call
+    return bounded
 
 
 # A `try` that nothing leaves costs nothing, so hot functions have one themselves and call `leave`.
