@@ -4,8 +4,14 @@ The glossary (`docs/design/glossary.md`) names the terms that texts use, and wha
 Older texts still hold retired words, so the root `pyproject.toml` has the number of each
 (`tool.retired_words`). More of one than that fails: new lines use the terms. Whoever replaces some
 lowers the number with `--update`.
+
+A function is a verb, so its name does not begin with a participle, either: `written` does not say
+whether a call computes, copies or asks. Allowed are properties, public names, rules
+(`_ragged_jvp`), words that are verbs, too (`split`), and the names in `tool.function_names`, each
+with its reason.
 """
 
+import ast
 import re
 import sys
 import tomllib
@@ -23,6 +29,20 @@ _EXCEPT = ("docs/design/glossary.md", "tools/retired_words.py")
 _IS_NO = re.compile(
     r"(?<!there)(?<!\s)\s+(?:is|are)\s+(?:#\s+)?no\s(?!one\b|worse\b|better\b|less\b|more\b|\w+er\b)\w+",
     re.IGNORECASE,
+)
+
+_IRREGULAR = frozenset(
+    """
+    begun bound bought broken brought built caught chosen come done drawn driven fallen felt found
+    frozen given gone gotten grown heard held hidden kept known laid left lent made met paid
+    rewritten said seen sent shown spent spread taken taught thought told torn understood undone
+    written
+""".split()
+)
+_REGULAR = re.compile(r"(?!embed|exceed|feed|need|proceed|red|seed|speed|succeed)\w+ed")
+# the last word of a rule's name is its kind; `_dimensions` and `_varies` are kinds, too
+_RULE = re.compile(
+    r"_\w+_(?:batch|dimensions|jvp|linearize|numpy|shape|stablehlo|transpose|varies|vjp)"
 )
 
 
@@ -52,11 +72,38 @@ def check_phrases(name: str, text: str) -> list[str]:
     ]
 
 
+def check_functions(name: str, source: str, allowed: frozenset[str]) -> list[str]:
+    """Return a line for each function of a module whose name begins with a participle."""
+    tree = ast.parse(source)
+    public = {
+        item.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for item in ast.walk(node.value)
+        if isinstance(item, ast.Constant)
+    }
+    return [
+        f"{name}:{node.lineno}: {node.name!r} begins with a participle: a function is a verb"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _is_participle(node.name.strip("_").split("_")[0])
+        and node.name.lstrip("_") not in public
+        and node.name not in allowed
+        and not (node.name.startswith("__") or _RULE.fullmatch(node.name))
+        and not any(re.search("property|setter", ast.unparse(d)) for d in node.decorator_list)
+    ]
+
+
+def _is_participle(word: str) -> bool:
+    return word in _IRREGULAR or _REGULAR.fullmatch(word) is not None
+
+
 def main(arguments: list[str]) -> int:
     """Print the words that became more; with `--update`, write today's numbers."""
     path = ROOT / "pyproject.toml"
     text = path.read_text()
-    known = tomllib.loads(text)["tool"]["retired_words"]
+    settings = tomllib.loads(text)["tool"]
+    known, allowed = settings["retired_words"], frozenset(settings["function_names"])
     files = _texts()
     texts = list(files.values())
     if arguments == ["--update"]:
@@ -68,6 +115,12 @@ def main(arguments: list[str]) -> int:
         return 0
     offences = check(known, texts)
     offences += [line for name, text in files.items() for line in check_phrases(name, text)]
+    offences += [
+        line
+        for name, text in files.items()
+        if name.endswith(".py") and name.startswith("packages/")
+        for line in check_functions(name, text, allowed)
+    ]
     print(*offences, f"retired words: {len(offences)} offences", sep="\n")
     return 1 if offences else 0
 

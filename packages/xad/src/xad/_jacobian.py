@@ -339,7 +339,7 @@ def _by_columns(
 
     That of integers and booleans is zeros of their dtype.
     """
-    closed = program.closed()
+    closed = program.as_program()
     active = [is_differentiable(a) for a in out_avals]
 
     def push(dots: list[Any]) -> list[Any]:

@@ -102,10 +102,10 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal if type(primal) is ConcreteArray else primal.concrete()
 
-    def seen(self) -> Array | None:
+    def look(self) -> Array | None:
         """Return the primal value to a user who looks, when it is known then."""
         primal = self.primal
-        return primal if type(primal) is ConcreteArray else primal.seen()
+        return primal if type(primal) is ConcreteArray else primal.look()
 
     def varies(self) -> bool:
         """Return whether the derivative by this value, or by its primal, is still being taken."""

@@ -384,7 +384,7 @@ class LinearProgram(Record):
         """The meshes over which any primal is sharded."""
         return tuple(dict.fromkeys(itertools.chain.from_iterable(self.meshes.values())))
 
-    def closed(self) -> ClosedJaxpr:
+    def as_program(self) -> ClosedJaxpr:
         """Return the tape as a program of plain equations without dead code."""
         closed = ClosedJaxpr(*without_kernels(self.jaxpr, self.residuals))
         return prune_dead_code(closed, keep_arguments=True)[0]
@@ -553,7 +553,7 @@ def _linearize(
 
 def _linear_part(program: LinearProgram) -> tuple[ClosedJaxpr, list[Any]]:
     """Close a linear program; residuals that are traced become its leading arguments."""
-    live = program.closed()
+    live = program.as_program()
     return close_over(live.jaxpr, live.consts)
 
 

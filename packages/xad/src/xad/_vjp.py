@@ -158,7 +158,7 @@ class _LinearFunction:
         """Return the residuals, and the rest."""
         if self._form is None:
             program = self._program
-            jaxpr, residuals = _with_scalars_as_constants(program.closed())
+            jaxpr, residuals = _with_scalars_as_constants(program.as_program())
             primals = [x() if type(x) is weakref.ref else x for x in self._held]
             last = {key: i for i, x in enumerate(primals) if x is not None
                     for key in _identities(x)}  # fmt: skip

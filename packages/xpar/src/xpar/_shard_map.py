@@ -398,7 +398,7 @@ class BlockSpec(NamedTuple):
             spec.update(unreduced=spec.reduced, reduced=spec.unreduced), self.dim, self.axes
         )
 
-    def shared_axes(self, active: Sequence[Any]) -> tuple[Any, ...]:
+    def axes_shared(self, active: Sequence[Any]) -> tuple[Any, ...]:
         """Return the axes whose members all have the same piece."""
         used = {*self.spec.names(), *self.spec.sums, *self.axes}
         return tuple([name for name in active if name not in used])
@@ -500,7 +500,7 @@ def _log_spec(aval: ShapedArray, params: dict[str, Any]) -> BlockSpec:
 
 def _sum(lay: BlockSpec, active: Sequence[Any]) -> BlockSpec:
     """Return how the cotangents lie of a value that some members share: stacked, to be summed."""
-    shared = lay.shared_axes(active)
+    shared = lay.axes_shared(active)
     return BlockSpec(lay.spec, 0, shared) if shared else lay
 
 
@@ -640,12 +640,12 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     active, sizes = params["active"], dict(params["mesh"].shape)
     shares = []
     for ct, lay in zip(cts, params["out_lays"], strict=True):
-        count = math.prod([sizes[name] for name in lay.shared_axes(active)])
+        count = math.prod([sizes[name] for name in lay.axes_shared(active)])
         one = type(ct) is xprim.Zero or count == 1
         shares.append(ct if one else mul(ct, scalar_like(ct, 1 / count)))
     found = _RULES["transpose"](handle, shares, *operands, **params)
     return [
-        ct if type(ct) is xprim.Zero or not lay.shared_axes(active) else lax.reduce_sum(ct, (0,))
+        ct if type(ct) is xprim.Zero or not lay.axes_shared(active) else lax.reduce_sum(ct, (0,))
         for ct, lay in zip(found, params["in_lays"], strict=True)
     ]
 

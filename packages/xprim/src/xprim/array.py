@@ -24,7 +24,7 @@ import numpy as np
 from xprim import dtypes
 from xprim.avals import ShapedArray, SymbolicSize, shaped_array
 from xprim.errors import HINTS, UnknownAttribute, brief, kind_name, message, suggest_registration
-from xprim.memory import allocate, forgotten, lent, refuse_masked, seal
+from xprim.memory import allocate, forgotten, lend, refuse_masked, seal
 from xtree.boundaries import boundary, is_boundary, leave
 from xtree.errors import with_article
 
@@ -194,7 +194,7 @@ class ConcreteArray(Array):
                 forgotten.errors = {}
                 host = self.to_host()
             self.host = host = seal(host)
-            return lent(host, flags)
+            return lend(host, flags)
         except BaseException as error:
             leave(error)
             if not isinstance(error, BufferError | MemoryError):  # those would be raised again

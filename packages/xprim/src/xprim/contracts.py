@@ -82,7 +82,7 @@ class Builder(Protocol):
         What it says of arguments, results and by constraints counts; the rest is the compiler's.
         """
 
-    def held_whole(self, name: str, aval: ShapedArray, dims: Sequence[int] | None = None) -> str:
+    def hold_whole(self, name: str, aval: ShapedArray, dims: Sequence[int] | None = None) -> str:
         """Return a value that the compiler does not cut, in a program that is split.
 
         With `dims` it does not do so along these dimensions, and may along the others.
@@ -320,7 +320,7 @@ class ChecksHandle(Protocol):
     def program(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
         """Return the program that takes the state after so many operands, and gives it first."""
 
-    def unchecked(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+    def remove_checks(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
         """Return the program that takes the state likewise, leaves it alone, and checks nothing."""
 
     def first(self, state: Sequence[Any], states: Sequence[Any]) -> Sequence[Any]:

@@ -545,7 +545,7 @@ def is_looked_at(cls: type, name: str, value: Any) -> bool:
 name_of = vars(type)["__name__"].__get__
 
 
-def made_by(cls: type) -> Any:
+def find_maker(cls: type) -> Any:
     """Return the function of C's that makes instances of a class: what else they hold is hidden."""
     makers = [vars(base).get("__new__") for base in cls.__mro__]
     return next(maker for maker in makers if isinstance(maker, types.BuiltinFunctionType))
@@ -927,10 +927,10 @@ class Walk:
         cls = type(value)
         if cls.__module__ == "dataclasses" and value is _dataclasses._HAS_DEFAULT_FACTORY:
             return self._constant(value)
-        if made_by(cls) is tuple.__new__ and cls.__iter__ is tuple.__iter__:
+        if find_maker(cls) is tuple.__new__ and cls.__iter__ is tuple.__iter__:
             own = self.attributes(attributes_in_dict(value))
             return (self.key(cls), *[self.key(v) for v in value], *own)
-        if made_by(cls) is not object.__new__:
+        if find_maker(cls) is not object.__new__:
             return self.refuse(f"{with_article_of(value)} may change", value)
         held = attributes_in_slots(value) | attributes_in_dict(value)
         if getattr(cls.__dict__.get("__dataclass_params__"), "frozen", False):

@@ -221,7 +221,7 @@ class Layout(Record):
     tangent: Type
     perturbations: tuple[ShapedArray, ...]
 
-    def differentiated(self, leaves: Sequence[Any]) -> list[Any]:
+    def pick_differentiated(self, leaves: Sequence[Any]) -> list[Any]:
         """Return those of the leaves of a value that have its tangents.
 
         Args:
@@ -229,7 +229,7 @@ class Layout(Record):
         """
         return list(leaves[len(self.arrays) :] if self.perturbations else leaves)
 
-    def completed(self, tangents: Sequence[Any]) -> list[Any]:
+    def complete(self, tangents: Sequence[Any]) -> list[Any]:
         """Return tangents of all leaves, given those that are differentiated.
 
         Args:
@@ -316,7 +316,7 @@ class HiValue:
         self.arrays = arrays
         self.perturbations = perturbations
 
-    def opened(self) -> Any:
+    def open(self) -> Any:
         """Return the instance of the registered class, for the implementation of an operation."""
         return self.aval.raise_val(*self.arrays)
 
@@ -395,7 +395,7 @@ def from_leaves(type_: HiType, leaves: Sequence[Any]) -> Any:
     count = len(layout_of(type_).arrays)
     value = HiValue(type_, leaves[:count], leaves[count:])
     is_known = all(isinstance(x, Array | np.ndarray) and not isinstance(x, Tracer) for x in leaves)
-    return value.opened() if is_known else value
+    return value.open() if is_known else value
 
 
 xtree.register_pytree_node(HiValue, _flatten, from_leaves)
@@ -461,7 +461,7 @@ def tangent_from(type_: Type, leaves: Sequence[Any]) -> Any:
       leaves: one for each leaf.
     """
     layout = layout_of(type_)
-    tangents = layout.differentiated(leaves)
+    tangents = layout.pick_differentiated(leaves)
     if layout.perturbations:
         pairs = zip(tangents, layout.perturbations, strict=True)
         tangents = [t if np.shape(t) == a.shape else _zero(a) for t, a in pairs]
@@ -481,8 +481,8 @@ def tangents_of(type_: Type, tangent: Any) -> list[Any]:
         return [tangent]
     layout = layout_of(type_)
     if isinstance(tangent, Zero):
-        return layout.completed([Zero(a) for a in layout.tangent.lo_ty()])
-    return layout.completed(xtree.leaves(tangent))
+        return layout.complete([Zero(a) for a in layout.tangent.lo_ty()])
+    return layout.complete(xtree.leaves(tangent))
 
 
 class _Leaf:

@@ -144,7 +144,7 @@ def memory_of(host: Any) -> memoryview:
     return memoryview(host).toreadonly()
 
 
-def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
+def lend(host: np.ndarray[Any, Any], flags: int) -> memoryview:
     """Return the memory of a sealed array as the buffer protocol asks for it with `flags`."""
     base: Any = host.base
     if type(base) is memoryview and base.c_contiguous and base.format == host.dtype.char:

@@ -141,7 +141,7 @@ class JaxprTracer(Tracer):
         """Say which equation or argument this value comes from."""
         return self._trace.origin_of(self.variable)
 
-    def seen(self) -> Array | None:
+    def look(self) -> Array | None:
         """Return the value where the arguments of the function are known, and somebody looks."""
         values = self._trace.values
         return None if values is None else values.value(self)
@@ -160,7 +160,7 @@ class JaxprTracer(Tracer):
         return self.description() or super().__repr__()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        value = self.seen()
+        value = self.look()
         if value is None:
             super().__array__()
         if self.varies():

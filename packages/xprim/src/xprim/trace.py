@@ -129,7 +129,7 @@ class Tracer(Array):
         """Return the concrete array that this value, or a batch of it, is stored in, or None."""
         return self.concrete()
 
-    def seen(self) -> Array | None:
+    def look(self) -> Array | None:
         """Return the concrete array that this tracer stands for, to a user who looks, or None.
 
         It is `concrete()` where that is known without asking; operations choose nothing by it.
@@ -228,7 +228,7 @@ class Tracer(Array):
 
     def _value_or(self, error: type[Exception], number: str = "") -> Any:
         """Return the concrete value, or raise; `number` names the conversion to Python numbers."""
-        value = self.seen()
+        value = self.look()
         if value is not None:
             return value
         if self._trace.closed:

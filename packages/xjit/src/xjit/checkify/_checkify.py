@@ -91,7 +91,7 @@ class EnabledChecks:
         """Return the program that takes the state after so many operands, and gives it first."""
         return closed.derived(_with_state, self, after)
 
-    def unchecked(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+    def remove_checks(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
         """Return the program that takes the state likewise, leaves it alone, and checks nothing."""
         return closed.derived(_remove_checks, self, after)
 

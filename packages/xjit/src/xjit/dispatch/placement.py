@@ -245,7 +245,7 @@ class OneDevice(Placement):
         self.device = device
         self.committed = committed
         self.sharding = (
-            gateway.placement((device,)) if committed else gateway.uncommitted_sharding(device)
+            gateway.placement((device,)) if committed else gateway.sharding_of_uncommitted(device)
         )
         super().__init__((device,))
 
@@ -385,7 +385,7 @@ class Replicas(Placement):
         """Return the sharding objects of the arguments, where all are cut and results stacked."""
         if None in self.in_axes or None in self.out_axes:
             return None
-        return [gateway.stacked_sharding(self.devices, axis or 0) for axis in self.in_axes]
+        return [gateway.sharding_of_stack(self.devices, axis or 0) for axis in self.in_axes]
 
     def with_result(self) -> Placement:
         """Return the placement whose programs have one more result first, a scalar of each."""
@@ -405,7 +405,7 @@ class Replicas(Placement):
 
     def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
         """Return the sharding objects of the results."""
-        return [gateway.stacked_sharding(self.devices, axis or 0) for axis in self.out_axes]
+        return [gateway.sharding_of_stack(self.devices, axis or 0) for axis in self.out_axes]
 
     def results(self, outs: list[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
         """Return the results of a program as arrays."""
@@ -432,7 +432,7 @@ class _Spread:
         devices = self._devices = placement.devices
         self._axes = [placement.in_axes[i] for i in lowered.kept]
         self._stacked = [
-            None if a is None else gateway.stacked_sharding(devices, a) for a in self._axes
+            None if a is None else gateway.sharding_of_stack(devices, a) for a in self._axes
         ]
         self._memory = ArgumentMemory(lowered, devices)
 

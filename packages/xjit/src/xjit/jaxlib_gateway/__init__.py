@@ -41,8 +41,8 @@ with namespace(globals(), at_once=True):
         placement as placement, placement_of as placement_of,
         put as put, put_replicated as put_replicated, put_shards as put_shards,
         several_devices as several_devices, shards as shards,
-        stacked_sharding as stacked_sharding, to_dlpack as to_dlpack, to_numpy as to_numpy,
-        uncommitted_sharding as uncommitted_sharding, unsafe_pointer as unsafe_pointer,
+        sharding_of_stack as sharding_of_stack, to_dlpack as to_dlpack, to_numpy as to_numpy,
+        sharding_of_uncommitted as sharding_of_uncommitted, unsafe_pointer as unsafe_pointer,
     )  # fmt: skip
     from xjit.jaxlib_gateway.clients import (
         GpuPlugin as GpuPlugin, Member as Member, Watcher as Watcher, all_devices as all_devices,

@@ -354,7 +354,7 @@ class StackedShards(ManyDevices):
 
 
 @functools.lru_cache(maxsize=4096)
-def stacked_sharding(devices: tuple[Any, ...], axis: int) -> Any:
+def sharding_of_stack(devices: tuple[Any, ...], axis: int) -> Any:
     """Return the sharding object of an array whose pieces along `axis` are on these devices."""
     several_devices[0] = True  # also for one device: such a buffer is not a whole array
     return StackedShards(devices, axis)
@@ -398,7 +398,7 @@ def placement(devices: tuple[Any, ...]) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def uncommitted_sharding(device: Any) -> Any:
+def sharding_of_uncommitted(device: Any) -> Any:
     """Return the sharding object of data that is on a device by default, not by request."""
     note_devices((device,))
     return UncommittedDevice(device)
@@ -424,7 +424,7 @@ def put(
         may_alias: the caller promises that nothing writes to `array` any more, so that a CPU
             buffer may use its memory instead of a copy. Without effect where the array is a
             view of memory that can be written.
-        committed: whether somebody requested this device (see `uncommitted_sharding`).
+        committed: whether somebody requested this device (see `sharding_of_uncommitted`).
 
     Raises:
         TypeError: XLA has no such dtype (object, text, datetime, long double).
@@ -446,7 +446,7 @@ def put(
     alias = may_alias and (array.flags.owndata or not array.flags.writeable)
     try:
         return _jax.batched_device_put(
-            kind, placement((device,)) if committed else uncommitted_sharding(device),
+            kind, placement((device,)) if committed else sharding_of_uncommitted(device),
             [array], [device], True, False, _ALIAS if alias else _COPY, True,
         )  # fmt: skip
     except RuntimeFailure as error:

@@ -512,7 +512,7 @@ def _gather_an_operand(builder: Builder, eqn: Equation, operands: list[str]) -> 
     sizes = [math.prod(n for n in x.aval.shape if type(n) is int) for x in eqn.inputs]
     k = sizes.index(min(sizes))
     dims = contracted[k] if builder.module.mesh or builder.members else None
-    operands[k] = builder.held_whole(operands[k], eqn.inputs[k].aval, dims)
+    operands[k] = builder.hold_whole(operands[k], eqn.inputs[k].aval, dims)
 
 
 # --- equations of one form ------------------------------------------------------------------------

@@ -528,7 +528,7 @@ class Builder:
         """Return whether the program cuts arrays of this rank along one of these dimensions."""
         return not self.module.cuts.isdisjoint([(aval.ndim, dim) for dim in dims])
 
-    def held_whole(
+    def hold_whole(
         self, name: str, aval: ShapedArray, dims: Sequence[int] | None = None
     ) -> str:  # fmt: skip
         """Return a value that the compiler does not cut, or not along some dimensions."""

@@ -368,7 +368,7 @@ def _hold_lines(
     computation", jaxlib 0.10.2 to 0.12.0.1; from JAX alike).
     """
     (x,), (aval,) = operands, avals_in
-    return [b.held_whole(x, aval, params["axes"])] if b.platform == "cpu" else operands
+    return [b.hold_whole(x, aval, params["axes"])] if b.platform == "cpu" else operands
 
 
 def _hold_lines_of_integers(
@@ -396,7 +396,7 @@ def _hold_signals(
     dims = range(aval.ndim - len(params["fft_lengths"]), aval.ndim)
     if b.platform != "cpu" or not (aval.size and b.may_be_cut(aval, dims)):
         return operands
-    held = b.held_whole(x, aval, dims)
+    held = b.hold_whole(x, aval, dims)
     if not all(type(n) is int for n in aval.shape):
         return [held]
     flat = shaped_array((aval.size,), aval.dtype)
@@ -468,7 +468,7 @@ def _steps_of_windows(name: str, _avals: Avals, params: Mapping[str, Any]) -> St
 
 def _hold_each(b: Builder, names: Operands, avals: Avals) -> Operands:
     """Keep the compiler from cutting some arrays."""
-    return [b.held_whole(x, a) if a.ndim else x for x, a in zip(names, avals, strict=True)]
+    return [b.hold_whole(x, a) if a.ndim else x for x, a in zip(names, avals, strict=True)]
 
 
 def _clamp_starts(
@@ -517,8 +517,8 @@ def _hold_kernel(
     lhs, rhs = avals_in
     image, kernel, result = [spec[2:] for spec in params["dimension_numbers"]]
     if b.may_be_cut(lhs, image) or b.may_be_cut(avals_out[0], result):
-        return [operands[0], b.held_whole(operands[1], rhs)]
-    return [b.held_whole(operands[0], lhs, image), b.held_whole(operands[1], rhs, kernel)]
+        return [operands[0], b.hold_whole(operands[1], rhs)]
+    return [b.hold_whole(operands[0], lhs, image), b.hold_whole(operands[1], rhs, kernel)]
 
 
 def _convolve_by_groups_of_features(

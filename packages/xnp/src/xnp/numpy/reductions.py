@@ -766,7 +766,7 @@ def square_distance(a: Any, center: Any) -> Array:
     return bind("add", bind("mul", re, re), bind("mul", im, im))
 
 
-def _spread_measure(
+def _measure_spread(
     operation: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any,
     mean: Any, correction: Any, root: bool,
 ) -> Array:  # fmt: skip
@@ -829,7 +829,7 @@ def var(
       >>> xnp.var(xnp.array([1., 2., 3., 4.]), ddof=1).round(3)
       Array(1.667, dtype=float32)
     """
-    return _spread_measure("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
+    return _measure_spread("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
                            False)  # fmt: skip
 
 
@@ -867,7 +867,7 @@ def std(
       >>> xnp.std(xnp.array([1., 2., 3., 4.])).round(3)
       Array(1.118, dtype=float32)
     """
-    return _spread_measure("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
+    return _measure_spread("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction,
                            True)  # fmt: skip
 
 

@@ -390,7 +390,7 @@ class _Guard:
         """Return the program that takes the guard after so many operands, and gives it first."""
         return closed.derived(_with_guard, after, False)
 
-    def unchecked(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+    def remove_checks(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
         """Return the program that takes the guard and checks nothing."""
         return closed.derived(_without_checks, after)
 

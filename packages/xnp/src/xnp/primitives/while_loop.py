@@ -588,7 +588,7 @@ def _check(
     step = body_jaxpr.derived(_check_step, handle, cond_jaxpr, cond_nconsts, body_nconsts)
     results = while_p.bind(
         *cond_consts, *cond_consts, *body_consts, *state, *carry, body_jaxpr=step,
-        cond_jaxpr=handle.unchecked(cond_jaxpr, after=cond_nconsts),
+        cond_jaxpr=handle.remove_checks(cond_jaxpr, after=cond_nconsts),
         cond_nconsts=cond_nconsts, body_nconsts=cond_nconsts + body_nconsts,
         **_move(schedule, lambda place: place + len(state)),
     )  # fmt: skip

@@ -145,7 +145,9 @@ class _Types:
 
     def flags(self, of_leaves: Iterable[bool]) -> Any:
         """Return, in a tree, for which values one of the leaves that has its tangents is marked."""
-        return self.values(of_leaves, lambda aval, part: any(layout_of(aval).differentiated(part)))
+        return self.values(
+            of_leaves, lambda aval, part: any(layout_of(aval).pick_differentiated(part))
+        )
 
     def tangent_leaves(self, tangents: Sequence[Any]) -> list[Any]:
         """Return tangents of all leaves, given a tangent or None for each value, in order."""
@@ -162,7 +164,7 @@ def _value_of(aval: Any, leaves: list[Any]) -> Any:
 
 def _open_value(aval: Any, leaves: list[Any]) -> Any:
     value = _value_of(aval, leaves)
-    return value.opened() if type(value) is HiValue else value
+    return value.open() if type(value) is HiValue else value
 
 
 class HiPrim:
@@ -425,12 +427,12 @@ class HiPrim:
 
         def cotangent(aval: Any, cts: list[Any]) -> Any:
             layout = layout_of(aval)
-            cts = layout.differentiated(cts)
+            cts = layout.pick_differentiated(cts)
             if not next(is_nonzero) or all(isinstance(ct, SymbolicZero) for ct in cts):
                 return Zero(aval.to_ct_aval())
             cts = [instantiate_zeros(Zero(ct.aval)) if isinstance(ct, SymbolicZero) else ct
                    for ct in cts]  # fmt: skip
-            return tangent_from(aval, layout.completed(cts))
+            return tangent_from(aval, layout.complete(cts))
 
         outgrad = self._outs.values(cotangents, cotangent)
         if not hasattr(self, "vjp_bwd"):
