@@ -49,7 +49,7 @@ from xjit.sharding.shardings import (
     along_explicit_axes,
     cuts_of,
 )
-from xjit.xla_workarounds import arithmetic, small_kernels
+from xjit.xla_workarounds import arithmetic, padded_sums, small_kernels
 from xjit.xla_workarounds.fusion import equations_to_fence, sums_to_fence
 from xjit.xla_workarounds.partitioning import (
     REWRITTEN,
@@ -404,9 +404,13 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     nans = arithmetic.nan_results(jaxpr, builder.platform, module.is_portable)
     plan = _plan_of(builder, jaxpr)
     plain = _find_plain_extremes(builder, jaxpr)
+    sums = _find_padded_sums(builder, jaxpr, plan)
     for eqn in jaxpr.eqns:
         if eqn in plan.eqns:
             plan.write(builder, eqn, names)
+            continue
+        if eqn in sums:
+            names.update(_write_padded_sum(builder, eqn, sums[eqn], names))
             continue
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
@@ -444,6 +448,21 @@ def _find_fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
 def _find_plain_extremes(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
     is_split = builder.is_split or builder.platform != "cpu"
     return frozenset() if is_split else arithmetic.extremes_of_sums(jaxpr)
+
+
+def _find_padded_sums(
+    builder: Builder, jaxpr: Jaxpr, plan: small_kernels.Plan
+) -> Mapping[Equation, padded_sums.PaddedSum | None]:
+    keeps = builder.is_split or builder.platform != "cpu" or builder.module.is_portable
+    if keeps or _keeps_lines(jaxpr, builder.module.scopes):
+        return {}
+    return padded_sums.find_padded_sums(jaxpr, plan.eqns)
+
+
+def _write_padded_sum(
+    builder: Builder, eqn: Equation, found: padded_sums.PaddedSum | None, names: dict[Any, str]
+) -> dict[Any, str]:
+    return {} if found is None else {eqn.outputs[0]: found.write(builder, names)}
 
 
 def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan:

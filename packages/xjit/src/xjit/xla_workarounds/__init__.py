@@ -11,6 +11,7 @@ XLA is repaired; primitives write the plain operation.
                     that the text says twice; pads, windows, convolutions and updates
     fusion          what the CPU's compiler computes again for each use, and what checkpoints
                     recompute, which is merged with the forward pass
+    padded_sums     sums of padded arrays, which the CPU's compiler pads element by element
     small_kernels   what takes the CPU's compiler long for each array: updates of many parameters,
                     and operands that it transposes for convolutions
 """
