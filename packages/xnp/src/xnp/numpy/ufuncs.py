@@ -428,12 +428,16 @@ def floor_divide(x1: Any, x2: Any) -> Any:
         >>> xnp.floor_divide(xnp.array([7, -7]), 2)
         Array([ 3, -4], dtype=int32)
     """
+    given = x2
     x1, x2 = _both("floor_divide", x1, x2)
-    if dtypes.is_floating(x1.aval.dtype):
+    dtype = x1.aval.dtype
+    if dtypes.is_floating(dtype):
         return _float_quotient(x1, x2)
+    if not dtypes.is_signed_integer(dtype):
+        return bind("div", x1, x2)
+    if number := _positive_number(given, dtype):
+        return _quotient_by_a_number(x1, x2, number)
     quotient = bind("div", x1, x2)
-    if not dtypes.is_signed_integer(x1.aval.dtype):
-        return quotient
     differ = bind("ne", bind("sign", x1), bind("sign", x2))
     inexactly = bind("ne", bind("rem", x1, x2), scalar_like(x1, 0))
     lower = bind("sub", quotient, scalar_like(x1, 1))
@@ -464,17 +468,43 @@ def remainder(x1: Any, x2: Any) -> Any:
         >>> xnp.remainder(xnp.array([7, -7]), 3)
         Array([1, 2], dtype=int32)
     """
+    given = x2
     x1, x2 = _both("remainder", x1, x2)
-    rest = _rest(x1, x2)
+    number = _positive_number(given, x1.aval.dtype)
+    if number and not number & (number - 1):
+        return bind("and", x1, scalar_like(x1, number - 1))
+    rest = bind("rem", x1, x2) if number else _rest(x1, x2)
     if dtypes.is_unsigned_integer(x1.aval.dtype):
         return rest
     zero = scalar_like(x1, 0)
+    if number:
+        return select(bind("lt", rest, zero), bind("add", rest, x2), rest)
     differ = bind("ne", bind("lt", rest, zero), bind("lt", x2, zero))
     wrong = bind("and", differ, bind("ne", rest, zero))
     return select(wrong, bind("add", rest, x2), rest)
 
 
 mod = remainder
+
+
+def _positive_number(x: Any, dtype: Any) -> int:
+    """Return a divisor that is an integer above 0 and that no program computes, else 0.
+
+    Args:
+        x: the divisor as it was given.
+        dtype: that of the quotient.
+    """
+    is_number = type(x) is int or isinstance(x, np.integer)
+    is_known = is_number and dtypes.is_integer(dtype) and 0 < x <= dtypes.iinfo(dtype).max
+    return int(x) if is_known else 0
+
+
+def _quotient_by_a_number(x: Any, divisor: Any, number: int) -> Any:
+    """Return the floor of signed integers by a number above 0, which is that of no negative one."""
+    if not number & (number - 1):
+        return bind("shift_right_arithmetic", x, scalar_like(x, number.bit_length() - 1))
+    sign = bind("shift_right_arithmetic", x, scalar_like(x, dtypes.iinfo(x.aval.dtype).bits - 1))
+    return bind("xor", bind("div", bind("xor", x, sign), divisor), sign)  # ~(~x / n) below 0
 
 
 @binary_function()
