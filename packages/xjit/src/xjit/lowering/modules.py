@@ -406,11 +406,8 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     plain = _find_plain_extremes(builder, jaxpr)
     sums = _find_padded_sums(builder, jaxpr, plan)
     for eqn in jaxpr.eqns:
-        if eqn in plan.eqns:
-            plan.write(builder, eqn, names)
-            continue
-        if eqn in sums:
-            names.update(_write_padded_sum(builder, eqn, sums[eqn], names))
+        if eqn in plan.eqns or eqn in sums:
+            _write_with_others(builder, eqn, names, plan, sums)
             continue
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
@@ -459,10 +456,15 @@ def _find_padded_sums(
     return padded_sums.find_padded_sums(jaxpr, plan.eqns)
 
 
-def _write_padded_sum(
-    builder: Builder, eqn: Equation, found: padded_sums.PaddedSum | None, names: dict[Any, str]
-) -> dict[Any, str]:
-    return {} if found is None else {eqn.outputs[0]: found.write(builder, names)}
+def _write_with_others(
+    builder: Builder, eqn: Equation, names: dict[Any, str], plan: small_kernels.Plan,
+    sums: Mapping[Equation, padded_sums.PaddedSum | None],
+) -> None:  # fmt: skip
+    """Write several equations where the last of them stands, and nothing for the others."""
+    if eqn in plan.eqns:
+        plan.write(builder, eqn, names)
+    elif (tree := sums[eqn]) is not None:
+        names[eqn.outputs[0]] = tree.write(builder, names)
 
 
 def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan:

@@ -59,6 +59,11 @@ class PaddedSum(NamedTuple):
     stop: int
     eqns: tuple[Equation, ...]
 
+    @property
+    def has_middle(self) -> bool:
+        """Whether most of the sum has no padding."""
+        return 2 * (self.stop - self.start) > int(self.aval.shape[0])
+
     def write(self, b: Any, names: dict[Any, str]) -> str:
         """Write the two ends and the middle, and return the name of what they are joined to."""
         marks = sorted({0, self.start, self.stop, int(self.aval.shape[0])})
@@ -83,21 +88,29 @@ def find_padded_sums(
     pads = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "pad" and _is_at_ends(eqn)]
     if len(pads) < 2:
         return {}
-    uses = Counter([x for eqn in jaxpr.eqns for x in eqn.inputs if type(x) is not Literal])
-    uses.update([x for x in jaxpr.outvars if type(x) is not Literal])
     sums: dict[Any, PaddedSum] = {eqn.outputs[0]: _of_pad(eqn) for eqn in pads}
+    uses = _uses(jaxpr)
     for eqn in jaxpr.eqns:
-        inputs = eqn.inputs
-        is_sum = eqn.primitive.name in _SUMS and eqn not in planned
-        if is_sum and all(x in sums and uses[x] == 1 for x in inputs):
-            joined = _join(eqn, [sums[x] for x in inputs])
-            if 2 * (joined.stop - joined.start) > joined.aval.shape[0]:
-                sums[eqn.outputs[0]] = joined
-                for x in inputs:
-                    del sums[x]
+        if eqn.primitive.name in _SUMS and eqn not in planned:
+            _join_terms(eqn, sums, uses)
     found = [tree for tree in sums.values() if len(tree.eqns) > 1]
     left_out: dict[Equation, PaddedSum | None] = {eqn: None for tree in found for eqn in tree.eqns}
     return left_out | {tree.eqns[-1]: tree for tree in found}
+
+
+def _join_terms(eqn: Equation, sums: dict[Any, PaddedSum], uses: Counter[Any]) -> None:
+    """Put a sum in place of its two terms, where these are sums that nothing else reads."""
+    terms = [sums[x] for x in eqn.inputs if uses[x] == 1 and x in sums]
+    joined = _join(eqn, terms) if len(terms) == 2 else None
+    if joined is not None and joined.has_middle:
+        sums[eqn.outputs[0]] = joined
+        for x in eqn.inputs:
+            del sums[x]
+
+
+def _uses(jaxpr: Jaxpr) -> Counter[Any]:
+    read = [x for eqn in jaxpr.eqns for x in eqn.inputs]
+    return Counter([x for x in (*read, *jaxpr.outvars) if type(x) is not Literal])
 
 
 def _is_at_ends(eqn: Equation) -> bool:
