@@ -6,7 +6,15 @@ import pytest
 import xnp.numpy as xnp
 from xjit import compile_and_run, device_put, jaxlib_gateway as gateway, statistics
 from xnp import lax
-from xprim import EAGER, as_array, config, get_primitive
+from xprim import (
+    EAGER,
+    ConcreteArray,
+    ShapedArray,
+    as_array,
+    config,
+    eager_costs,
+    get_primitive,
+)
 from xprim.testing import functions_entered
 
 
@@ -31,10 +39,10 @@ def test_a_large_product_is_compiled_once_and_not_waited_for():
 
 
 def test_which_operations_are_compiled_depends_on_primitive_size_and_dtype():
-    def takes(name, *operands, out=None):
+    def takes(name, *operands, out=None, **params):
         arrays = tuple([as_array(np.zeros(s, d), what=name) for s, d in operands])
         out = arrays[0].aval if out is None else as_array(np.zeros(out, np.float32)).aval
-        return EAGER.backend.takes(get_primitive(name), arrays, {}, (out,))
+        return EAGER.backend.takes(get_primitive(name), arrays, params, (out,))
 
     n, f32 = 1 << 20, np.float32
     assert not takes("add", (n, f32), (n, f32))
@@ -45,9 +53,40 @@ def test_which_operations_are_compiled_depends_on_primitive_size_and_dtype():
     assert not takes("sort", (4 * n, f32)) and not takes("transpose", (4 * n, f32))
     assert takes("reduce_sum", (n, f32), out=())
     assert takes("div", (n, np.int32), (n, np.int32))
+    assert not takes("concatenate", (4 * n, f32), (4 * n, f32), out=(8 * n,), dimension=0)
+    assert takes("concatenate", ((n, 2), f32), ((n, 2), f32), out=(n, 4), dimension=1)
     assert not takes("dot_general", ((128, 128), f32), ((128, 128), f32))
     assert takes("dot_general", ((512, 512), f32), ((512, 512), f32))
     assert takes("dot_general", ((128, 128), np.int32), ((128, 128), np.int32))
+
+
+@pytest.mark.parametrize("numpy_has", [True, False])
+def test_results_that_need_new_memory_are_those_of_numpy_where_it_has_huge_pages(
+    monkeypatch, numpy_has
+):
+    monkeypatch.setattr(eager_costs, "_numpy_alone_has_huge_pages", lambda: numpy_has)
+
+    def takes(name, size, dtype=np.float32, out=None):
+        aval = ShapedArray((size,), np.dtype(dtype))
+        avals_out = (aval if out is None else ShapedArray(out, aval.dtype),)
+        operands = (ConcreteArray(None, aval),) * (2 if name == "add" else 1)
+        return EAGER.backend.takes(get_primitive(name), operands, {}, avals_out)
+
+    kept = eager_costs.KEPT_WHEN_FREED // 4
+    assert takes("exp", kept)
+    assert takes("exp", kept + 1) is not numpy_has
+    assert takes("add", 50_000_000) is not numpy_has
+    assert takes("erf", 50_000_000)  # NumPy takes longer than the pages
+    assert takes("reduce_sum", 50_000_000, out=())
+    assert takes("add", 50_000_000, np.float16)
+
+
+def test_a_function_that_moves_elements_is_not_compiled_for_its_views():
+    x = np.arange(6 << 20, dtype=np.float32)  # a pass over it takes longer than WORTH_COMPILING
+    before = statistics.compiled
+    for shift in (5, x.size // 2, 5):
+        np.testing.assert_array_equal(xnp.roll(as_array(x), shift), np.roll(x, shift))
+    assert statistics.compiled == before
 
 
 def test_one_primitive_can_be_compiled_and_run():

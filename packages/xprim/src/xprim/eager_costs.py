@@ -16,8 +16,11 @@ Who asks: `EAGER.backend` about an operation, `xnp.numpy.dispatch` about an arra
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from xprim import dtypes
@@ -26,9 +29,10 @@ from xprim.jaxpr import ClosedJaxpr, Equation, held_programs
 from xprim.primitive import Primitive
 
 __all__ = [
-    "EQUATIONS_BEFORE_KERNEL", "HUGE", "READ_AT_ONCE", "SMALL", "USES_BEFORE_KERNEL",
-    "WORTH_COMPILING", "loop_steps_by_numpy", "loop_work", "passes_time", "saved_time",
-    "count_equation", "count_operations",
+    "EQUATIONS_BEFORE_KERNEL", "HUGE", "KEPT_WHEN_FREED", "READ_AT_ONCE", "SMALL",
+    "USES_BEFORE_KERNEL", "WORTH_COMPILING", "count_equation", "count_operations",
+    "loop_steps_by_numpy", "loop_work", "new_pages_time", "no_work_of_numpy", "passes_time",
+    "saved_time",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -41,6 +45,8 @@ HUGE = 1 << 24
 """Elements: larger results go by the rule, which says what did not fit into memory."""
 WORTH_COMPILING = 1 << 19
 """Nanoseconds that compiling must save at each call; a compilation takes 12 ms and more."""
+KEPT_WHEN_FREED = (1 << 25) - (1 << 13)
+"""Bytes: glibc takes larger arrays from the system each time (mallopt(3), M_MMAP_THRESHOLD)."""
 USES_BEFORE_KERNEL = 16
 """Uses of a derivative before its kernel is made: 0.13 ms for each direction, saving 4 us."""
 EQUATIONS_BEFORE_KERNEL = 128
@@ -50,6 +56,9 @@ EQUATIONS_BEFORE_KERNEL = 128
 # floats of 16 bits and fewer are converted one by one.
 _SUPPOSED, _SUPPOSED_NARROW = 0.25, 4.0
 _PASS = 0.125  # nanoseconds that one pass over memory takes for each element
+# Nanoseconds for each byte of new pages of 4 kB, which the system fills with zeros: `x * 2` of
+# 4e7 bytes takes XLA 14 ms of processor time, and NumPy, which asks for pages of 2 MB, 4.
+_NEW_PAGES = 0.25
 
 # Work of loops, in equations of NumPy on small arrays. To compile a loop costs as much as 8192 to
 # 16384 of them; it is compiled much before it has cost that, since loops are run more than once.
@@ -79,10 +88,45 @@ def _estimate(avals_out: Sequence[ShapedArray]) -> float:
     return max(costs, default=0.0)
 
 
+def no_work_of_numpy(
+    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], **_params: Any
+) -> float:
+    """Say that NumPy returns a view: the `cost` rule of an operation that moves nothing."""
+    return 0.0
+
+
+def new_pages_time(avals_out: Sequence[ShapedArray]) -> float:
+    """Return the nanoseconds that XLA's results on a CPU wait for memory, and NumPy's do not.
+
+    Both take the memory of an array of more than `KEPT_WHEN_FREED` bytes from the system. NumPy
+    asks for huge pages (`NUMPY_MADVISE_HUGEPAGE`, NumPy's manual, "Global state"), XLA does not.
+    """
+    sizes = [a.size * a.dtype.itemsize for a in avals_out]
+    if max(sizes, default=0) <= KEPT_WHEN_FREED or not _numpy_alone_has_huge_pages():
+        return 0.0
+    return _NEW_PAGES * sum([size for size in sizes if size > KEPT_WHEN_FREED])
+
+
+@functools.cache
+def _numpy_alone_has_huge_pages() -> bool:
+    """Return whether Linux gives huge pages to those who ask, and the C library does not."""
+    environ = os.environ
+    settings = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+    if environ.get("NUMPY_MADVISE_HUGEPAGE") == "0" or any(name in environ for name in settings):
+        return False
+    try:
+        modes = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
+    except OSError:  # another system
+        return False
+    return "[madvise]" in modes
+
+
 def passes_time(eqns: Sequence[Equation]) -> float:
     """Return the nanoseconds that all passes over memory but one take, 0 where one reduces."""
-    sizes = []
+    sizes = [0]
     for eqn in eqns:
+        if eqn.primitive.rules.get("cost") is no_work_of_numpy:
+            continue
         most, size = max([x.aval.size for x in eqn.inputs], default=0), eqn.outputs[0].aval.size
         if eqn.primitive.call_like or (most > SMALL and size < most // 2):
             return 0

@@ -24,7 +24,7 @@ from xjit.dispatch.transfer import copy_there, device_put_p, move_to_sharding, p
 from xjit.sharding.shardings import device_named_by, sharding_named_by
 from xnp.lax import copy_p
 from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, config, shaped_array, state
-from xprim.eager_costs import SMALL, WORTH_COMPILING, saved_time
+from xprim.eager_costs import SMALL, WORTH_COMPILING, new_pages_time, saved_time
 from xprim.jaxpr import memo_of, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.static_keys import params_key
@@ -72,7 +72,13 @@ class EagerBackend:
         if _away[0] and _any_away(operands):
             return True
         avals_in = [x.aval for x in operands]
-        return saved_time(primitive, avals_in, avals_out, params) >= WORTH_COMPILING
+        saved = saved_time(primitive, avals_in, avals_out, params)
+        if saved < WORTH_COMPILING:
+            return False
+        waited = new_pages_time(avals_out)
+        if saved - waited >= WORTH_COMPILING:
+            return True
+        return waited > 0 and self.platform(operands) != "cpu"
 
     def on_host(self, x: ConcreteArray) -> bool:
         """Return whether the buffer of an array lies where NumPy can stand for its device."""

@@ -110,14 +110,14 @@ real_p = unary(
     "real", COMPLEX, numpy=np.real, stablehlo=retype_stablehlo("stablehlo.real"),
     jvp=lambda x_dot, y, x: bind("real", x_dot),
     linear=lambda ct: bind("complex", ct, _with_zero(ct)), out_dtype=part_dtype,
-    cost=costs.nothing,
+    cost=costs.view,
 )  # fmt: skip
 
 imag_p = unary(
     "imag", COMPLEX, numpy=np.imag, stablehlo=retype_stablehlo("stablehlo.imag"),
     jvp=lambda x_dot, y, x: bind("imag", x_dot),
     linear=lambda ct: bind("complex", _with_zero(ct), bind("neg", ct)), out_dtype=part_dtype,
-    cost=costs.nothing,
+    cost=costs.view,
 )  # fmt: skip
 
 

@@ -128,7 +128,7 @@ slice_p: Primitive = Primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     physical=STRUCTURAL,
-    eager=costs.nothing,
+    eager=costs.view,
     sharding=slice_dimensions,
 )
 

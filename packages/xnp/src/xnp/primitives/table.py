@@ -39,6 +39,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import Builder
+from xprim.eager_costs import KEPT_WHEN_FREED
 from xprim.errors import ShapeError, message
 from xprim.requirements import require
 from xtree.records import Record, set_once
@@ -330,8 +331,6 @@ _SLOW_WITH_A_NUMBER = (np.maximum, np.minimum)  # as with a stride of 0: four ti
 
 Function = Callable[..., Any]
 
-_KEPT_BY_GLIBC = (1 << 25) - (1 << 13)  # DEFAULT_MMAP_THRESHOLD_MAX, less its own head
-
 keep_freed_memory = config.define(
     config.Option(
         "keep_freed_memory", True,
@@ -345,7 +344,7 @@ keep_freed_memory = config.define(
 def keep_memory_of_results() -> None:
     """Let the C library keep freed memory, unless the option says no when this is first called."""
     if keep_freed_memory.value:
-        np.empty(_KEPT_BY_GLIBC, np.uint8)
+        np.empty(KEPT_WHEN_FREED, np.uint8)
 
 
 def for_memory_order(function: Function, x: Any, y: Any, aval: ShapedArray) -> Function:
