@@ -657,6 +657,9 @@ class RematTrace(Trace):
 #
 # Each pass drops the other's loop, which is dead code in it. A branch gives zeros for the values of
 # the others. A `while` with a bound on its steps carries A, and takes M as a constant.
+#
+# Scans, choices and `while` are known here by name: what a result that is added to a body becomes
+# among the results of the call is not declared. Loops of other names are computed again as a whole.
 
 
 def _bodies_run_twice(primitive: Primitive, params: dict[str, Any]) -> tuple[ClosedJaxpr, ...]:
@@ -986,9 +989,12 @@ def _eqn_of(jaxpr: Jaxpr, v: Any) -> Equation | None:
 
 def _describe_repeats(eqn: Equation) -> str:
     """Say how often what is inside is run."""
-    if eqn.primitive.name == "scan":
-        return f", in each of {eqn.params['length']} steps"
-    return {"cond": ", in a branch", "while": ", in each step"}.get(eqn.primitive.name, "")
+    declared, params = eqn.primitive.rules.get("programs"), eqn.params
+    if declared is not None and declared.carry:
+        return f", in each of {params['length']} steps" if "length" in params else ", in each step"
+    avals = [x.aval for x in eqn.inputs]
+    is_chosen = declared is not None and declared.decision(params, avals) is not None
+    return ", in a branch" if is_chosen else ""
 
 
 def _name_of(policy: Any) -> str:

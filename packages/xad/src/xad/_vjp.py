@@ -137,6 +137,10 @@ class _Form(Immutable):
         set_once(self, "same_as", same_as)
         set_once(self, "meshes", {} if meshes is None else meshes)
 
+    def flatten_shown(self) -> tuple[list[Any], Any]:
+        """Return the variables and literals of the structured residuals, and their structure."""
+        return xtree.flatten(residual_entries(self.jaxpr))
+
 
 class _LinearFunction:
     """A linear program with what its arguments and results look like; a node of trees."""
@@ -332,7 +336,7 @@ class PullBack(_LinearFunction):
             call is another one.
         """
         values = self._edited["structured_residuals"]
-        expected, tree = xtree.flatten(residual_entries(form.jaxpr))
+        expected, tree = form.flatten_shown()
         found, given = xtree.flatten(values)
         if given != tree:
             raise ValueError(message(
@@ -357,7 +361,7 @@ class PullBack(_LinearFunction):
     def residual_numbers(self) -> list[Any]:
         """Return trees like `structured_residuals` of the numbers of the leaves of this."""
         _, form = super().tree_flatten()
-        atoms, tree = xtree.flatten(residual_entries(form.jaxpr))
+        atoms, tree = form.flatten_shown()
         entries: list[Any] = xtree.unflatten(tree, self._numbers_of(atoms, form))
         return entries
 
@@ -369,16 +373,16 @@ class PullBack(_LinearFunction):
             value_by_number = {n: x for x, n in pairs if n >= 0}
             leaves = [value_by_number.get(i, NotNeeded()) for i in form.same_as]
             by_variable = dict(zip(form.jaxpr.constvars, residuals, strict=True))
-            entries = residual_entries(form.jaxpr)
-            shown = {x for x in xtree.leaves(entries) if type(x) is Var}
+            atoms, tree = form.flatten_shown()
+            shown = {x for x in atoms if type(x) is Var}
             self._edited = {
                 "args_res": list(mirror_tree(form.signature.in_tree, leaves)),
                 "opaque_residuals": [
                     x for v, (x, n) in zip(form.jaxpr.constvars, pairs, strict=True)
                     if n < 0 and v not in shown
                 ],
-                "structured_residuals": xtree.map(
-                    lambda x: x.value if type(x) is Literal else by_variable[x], entries
+                "structured_residuals": xtree.unflatten(
+                    tree, [x.value if type(x) is Literal else by_variable[x] for x in atoms]
                 ),
             }  # fmt: skip
         return self._edited
@@ -491,7 +495,7 @@ class PullBack(_LinearFunction):
     def _check_shown(self, form: _Form) -> None:
         """Raise ValueError for a structured residual that was edited to another type."""
         values, tree = xtree.flatten(self._edited["structured_residuals"])
-        atoms = xtree.leaves(residual_entries(form.jaxpr))
+        atoms, _ = form.flatten_shown()
         for i, (atom, value) in enumerate(zip(atoms, values, strict=True)):
             expected, given = atom.aval, typeof(value)
             if (given.shape, given.dtype) != (expected.shape, expected.dtype):

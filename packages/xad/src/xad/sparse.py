@@ -26,6 +26,7 @@ from xad._vjp import grad, vjp
 from xad.tangents import is_differentiable
 from xnp.sparse import BCOO
 from xprim import Array, ClosedJaxpr, Equation, Linear, ShapeDtypeStruct, from_numpy, get_primitive
+from xprim.calls import Programs
 from xprim.errors import message
 from xprim.jaxpr import held_programs, interpret
 from xprim.requirements import require
@@ -757,20 +758,39 @@ class _Propagation:
     def _call(
         self, eqn: Equation, operands: Sequence[Any], sets: Sequence[_Sets]
     ) -> Sequence[_Sets] | None:
-        name, params = eqn.primitive.name, eqn.params
-        if name == "cond":
-            each = [self._inside(br, operands[1:]) for br in params["branches"]]
-            return [self._union(parts) for parts in zip(*each, strict=True)]
-        if name == "scan":
-            return self._scan(params, operands, sets)
-        if name == "while":
-            lead = params["cond_nconsts"]
-            end = lead + params["body_nconsts"]
-            return self._until_they_stay(params["body_jaxpr"], operands[lead:end], sets[end:])
-        program = held_programs(params)[0]
+        if eqn.primitive.name == "scan":  # it alone has results that are rows of all steps
+            return self._scan(eqn.params, operands, sets)
+        declared = eqn.primitive.rules.get("programs")
+        if isinstance(declared, Programs):
+            bodies = [name for name in declared.takes if name != declared.test]
+            if len(bodies) == 1:
+                return self._body(bodies[0], declared, eqn, operands, sets)
+        program = held_programs(eqn.params)[0]
         if len(program.in_avals) != len(operands) or len(program.out_avals) != len(eqn.outputs):
             return None
         return self._inside(program, operands)
+
+    def _body(
+        self, name: str, declared: Programs, eqn: Equation, operands: Sequence[Any],
+        sets: Sequence[_Sets],
+    ) -> Sequence[_Sets] | None:  # fmt: skip
+        """Return the sets of a loop, of a choice, or of a call by the operands its body takes."""
+        body, groups = eqn.params[name], declared.takes[name]
+        spans = declared.spans(eqn.params, len(operands))
+        given = [operands[k] for group in groups for k in spans[group]]
+        programs = body if type(body) is tuple else (body,)
+        sizes = (len(given), len(eqn.outputs))
+        if any((len(p.in_avals), len(p.out_avals)) != sizes for p in programs):
+            return None
+        if declared.carry:
+            carry = spans[declared.carry]
+            if groups[-1] != declared.carry or len(carry) != len(eqn.outputs):
+                return None
+            return self._until_they_stay(
+                body, given[: len(given) - len(carry)], [sets[k] for k in carry]
+            )
+        each = [self._inside(p, given) for p in programs]
+        return [self._union(parts) for parts in zip(*each, strict=True)]
 
     def _inside(self, program: ClosedJaxpr, operands: Sequence[Any]) -> list[_Sets]:
         return list(map(_as_sets, self.run(program, operands)))

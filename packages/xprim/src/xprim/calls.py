@@ -185,6 +185,20 @@ class Programs(DerivedRules):
             start = stop
         return spans
 
+    def decision(self, params: Params, avals: Sequence[Any]) -> Any:
+        """Return the abstract value that decides which programs run, or None.
+
+        It is the result of the test of a loop, or the operand by which one of several programs is
+        chosen; nothing decides where all programs run, a fixed number of times.
+        """
+        if self.test:
+            return params[self.test].out_avals[0]
+        if not any(type(params[name]) is tuple for name in self.takes):
+            return None
+        spans = self.spans(params, len(avals))
+        taken = {k for groups in self.takes.values() for k in _joint(spans, groups)}
+        return next((a for k, a in enumerate(avals) if k not in taken), None)
+
     def _effects_rule(self) -> Callable[..., frozenset[Any]]:
         names = tuple(self.takes)
 

@@ -206,7 +206,7 @@ def _count_of_call(eqn: Equation) -> float:
     inner = [count_operations(program) for program in held_programs(params)]
     if "branches" in params:
         return max(inner)
-    steps = params.get("length", _STEPS if eqn.primitive.name == "while" else 1)
+    steps = params.get("length", _STEPS if "rounds" in eqn.primitive.rules else 1)
     return sum(inner) * (steps if isinstance(steps, int) else _STEPS)
 
 

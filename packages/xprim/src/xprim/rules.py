@@ -209,7 +209,8 @@ declare_kind(
 )
 declare_kind(
     "sharding",
-    signature="Sharding(dimensions=..., linearity=..., varying=..., sums=...); or dimensions alone",
+    signature="Sharding(dimensions=..., linearity=..., varying=..., sums=..., memory_of=...); or "
+    "dimensions alone",
     consumer="xjit, xpar",
     parts={
         "dimensions": "(avals_in, avals_out, params) -> xprim.dimension_names.Names: which "
@@ -220,6 +221,8 @@ declare_kind(
         "over; without it, those of any operand",
         "sums": "(unreduced, reduced, **params) -> (unreduced, reduced): the manual axes along "
         "which the result, or its cotangent, of a collective of one operand is unreduced",
+        "memory_of": "a number: the operand in whose memory the results are, wherever the others "
+        "are, as the indices of a gather; without it, all operands must be in one memory",
     },
     doc="how the results are sharded over the axes of a mesh",
 )
@@ -295,9 +298,13 @@ class Sharding(RuleParts):
     __slots__ = ()
 
     def __init__(
-        self, dimensions: Any = None, linearity: Any = None, varying: Any = None, sums: Any = None
-    ) -> None:
-        super().__init__(dimensions=dimensions, linearity=linearity, shard=varying, sums=sums)
+        self, dimensions: Any = None, linearity: Any = None, varying: Any = None, sums: Any = None,
+        memory_of: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            dimensions=dimensions, linearity=linearity, shard=varying, sums=sums,
+            memory_of=memory_of,
+        )  # fmt: skip
 
 
 class Checks(RuleParts):

@@ -23,6 +23,7 @@ from xjit.checkify._checkify import State, is_infinite, moves_elements, no_failu
 from xjit.dispatch.jit import jit
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage
+from xprim.calls import Programs
 from xprim.jaxpr import interpret
 from xprim.requirements import CheckSite
 from xprim.rules import BACKWARD
@@ -34,8 +35,6 @@ from xtree.records import Record
 __all__ = ["FirstNan", "find_nan", "report_of", "with_report"]
 
 __dir__ = __all__.copy
-
-_LOOPS = frozenset(["scan", "while"])
 
 
 class _Site(CheckSite):
@@ -187,10 +186,16 @@ def _search_of(jaxpr: Jaxpr, options: frozenset[str], is_detailed: bool) -> _Sea
 def _levels(jaxpr: Jaxpr) -> int:
     """Return how many loops are nested, at most."""
     found = [
-        _levels(inner) + (eqn.primitive.name in _LOOPS)
+        _levels(inner) + (_loop_of(eqn) is not None)
         for eqn in jaxpr.eqns for inner in _checkify.programs_of(eqn)
     ]  # fmt: skip
     return max(found, default=0)
+
+
+def _loop_of(eqn: Equation) -> Programs | None:
+    """Return what an equation declares of its programs where rounds pass a carry on."""
+    programs: Programs | None = eqn.primitive.rules.get("programs")
+    return programs if programs is not None and programs.carry else None
 
 
 def _width(jaxpr: Jaxpr) -> int:
@@ -269,12 +274,12 @@ class _Search(_checkify.EnabledChecks):
                     )  # fmt: skip
                     state = self._check(state, site, x, given)
             return state, results
-        is_loop = eqn.primitive.name in _LOOPS
+        loop = _loop_of(eqn)
         inner = replace(
-            self, depth=self.depth + is_loop, counts=is_loop, is_backward=is_backward,
-            test=eqn.params.get("cond_jaxpr"),
+            self, depth=self.depth + (loop is not None), counts=loop is not None,
+            is_backward=is_backward, test=eqn.params.get(loop.test) if loop else None,
         )  # fmt: skip
-        if is_loop:
+        if loop is not None:
             state = inner._with_counter(state, as_array(np.int32(0)))
         after, results = eqn.primitive.rules["checked"](inner, state, operands, **eqn.params)
         return State(*after), results

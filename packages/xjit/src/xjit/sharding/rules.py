@@ -13,6 +13,7 @@ from xjit.sharding.shardings import PartitionSpec, axes_of, says_of_manual_axes,
 from xnp.primitives.table import broadcast_to, fill, select
 from xprim import Primitive, ShapedArray, config, dtypes, get_primitive, scalar_array, shaped_array
 from xprim.avals import PINNED_HOST, MemorySpace
+from xprim.calls import Programs
 from xprim.dimension_names import AS_SAID, Names, alike
 from xprim.errors import MixedMemoryError, message
 from xprim.jaxpr import ClosedJaxpr, held_programs, programs_inside
@@ -114,15 +115,10 @@ def _says_memory(primitive: Any) -> bool:
     return primitive.call_like or rule_of(primitive) is AS_SAID
 
 
-_MEMORY_OF_FIRST = frozenset([
-    "gather", "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul",
-])  # fmt: skip
-"""Reads and updates at positions: the array says where the result is, wherever the indices are."""
-
-
 def _common_memory(primitive: Any, avals: Sequence[ShapedArray]) -> str | None:
     """Return the memory kind of results: that of the operands; scalars agree with any."""
-    operands = avals[:1] if primitive.name in _MEMORY_OF_FIRST else avals
+    which = primitive.rules.get("memory_of")
+    operands = avals if which is None else [avals[which]]
     spaces = {a.memory_space for a in operands if a.ndim} or {operands[0].memory_space}
     if len(spaces) > 1:
         raise MixedMemoryError(message(
@@ -205,15 +201,12 @@ def _check_members_meet(
 
     Those that reach it would wait for the others, until XLA ends the process.
     """
-    if primitive.name == "cond":
-        decides, programs = avals[0], params["branches"]
-    elif primitive.name == "while":
-        (decides,) = params["cond_jaxpr"].out_avals
-        programs = (params["cond_jaxpr"], params["body_jaxpr"])
-    else:
+    programs: Programs | None = primitive.rules.get("programs")
+    decides = None if programs is None else programs.decision(params, avals)
+    if decides is None:
         return
     found = [
-        (name, axis) for program in programs for name, axis in axis_uses(program)
+        (name, axis) for program in held_programs(params) for name, axis in axis_uses(program)
         if axis in decides.vma and name != "axis_index"
     ]  # fmt: skip
     if found:

@@ -362,15 +362,16 @@ def keep_barriers(
 
 def recomputes(closed: ClosedJaxpr) -> bool:
     """Return whether a program, or one that it holds, has the backward pass of a checkpoint."""
-    found = closed.memo.get("recomputes")
-    if found is None:
-        found = closed.memo["recomputes"] = any(
-            (eqn.params.get("differentiated") and eqn.params.get("prevent_cse"))
-            or any(map(recomputes, held_programs(eqn.params)))
-            for eqn in closed.jaxpr.eqns
-            if eqn.params
-        )
-    return bool(found)
+    return closed.derived(_recomputes)
+
+
+def _recomputes(closed: ClosedJaxpr) -> bool:
+    return any(
+        (eqn.params.get("differentiated") and eqn.params.get("prevent_cse"))
+        or any(map(recomputes, held_programs(eqn.params)))
+        for eqn in closed.jaxpr.eqns
+        if eqn.params
+    )
 
 
 # ------------------------------------------------------------------------------- sums of products

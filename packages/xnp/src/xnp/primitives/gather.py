@@ -558,5 +558,5 @@ gather_p: Primitive = Primitive(
     batch=_batch,
     physical=xprim.STRUCTURAL,
     checks=Checks(windows=_windows),
-    sharding=Sharding(gather_dimensions, linearity=_linearity),
+    sharding=Sharding(gather_dimensions, linearity=_linearity, memory_of=0),
 )

@@ -479,7 +479,7 @@ def _scatter(
         transpose=transpose,
         batch=scatter_batch(lambda: primitive),
         checks=xprim.Checks(windows=scatter_windows),
-        sharding=xprim.Sharding(gather.scatter_dimensions, linearity=linearity),
+        sharding=xprim.Sharding(gather.scatter_dimensions, linearity=linearity, memory_of=0),
         **more,
     )
     return primitive
