@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from xnp.numpy.creation import zeros
-from xnp.numpy.index_update import rank_of
+from xnp.primitives.table import kind_rank
 from xprim import Array, ShapedArray, as_array, get_primitive
 from xprim.errors import XStackTypeError, described, message
 from xprim.refs import BaseRef
@@ -131,7 +131,7 @@ class Ref(_Methods, BaseRef):
         """Return a value as an array of the dtype of this."""
         array = as_array(value, what="Ref: the value")
         if array.dtype != self.dtype and not (
-            array.aval.weak_type and rank_of(array.dtype) <= rank_of(self.dtype)
+            array.aval.weak_type and kind_rank(array.dtype) <= kind_rank(self.dtype)
         ):
             raise ValueError(message(
                 "Ref", "what is written has another dtype than the reference.",

@@ -12,7 +12,10 @@ import xtree
 from xnp.lax.shape import ints, pad
 from xnp.lax.slicing import gather
 from xnp.placing import place
-from xnp.primitives import windows as _transposes  # noqa: F401 - defines it
+from xnp.primitives import (
+    table,
+    windows as _transposes,  # noqa: F401 - defines it
+)
 from xnp.primitives.convolution import dilate_size
 from xnp.primitives.index_modes import GatherDimensionNumbers
 from xnp.primitives.reductions import (
@@ -308,7 +311,7 @@ def _initial(value: Any, aval: xprim.ShapedArray) -> Any:
     """Return an initial value as an array, weak where it is a number of Python, or raise."""
     init = as_array(value, what="reduce: an initial value")
     if init.aval.dtype != aval.dtype:
-        init = as_array(value, aval.dtype, what="reduce: an initial value")
+        init = table.as_array_of(value, aval.dtype, "reduce: an initial value")
     require(not init.ndim, "reduce", "an initial value must be a scalar, not {}.", init)
     require(
         init.dtype == aval.dtype, "reduce",
@@ -331,7 +334,7 @@ def _stage(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]
                 "reduce", "the computation must return the structure of its first argument.",
                 got=f"{out_tree}", expected=f"{tree}",
             ))  # fmt: skip
-        results = [as_array(y, s.dtype, what="reduce: a result of the computation")
+        results = [table.as_array_of(y, s.dtype, "reduce: a result of the computation")
                    for y, s in zip(leaves, scalars, strict=True)]  # fmt: skip
         for y, s in zip(results, scalars, strict=True):
             require(
@@ -533,7 +536,8 @@ def reduce_window(
         "operand and init_value must have one structure, with a leaf or more.",
         got=(tree, init_tree), error=TypeError,
     )  # fmt: skip
-    inits = [as_array(v, x.aval.dtype) for v, x in zip(inits, xs, strict=True)]
+    what = "reduce_window: an initial value"
+    inits = [table.as_array_of(v, x.aval.dtype, what) for v, x in zip(inits, xs, strict=True)]
     params = _params(xs[0], window_dimensions, window_strides, padding, base_dilation,
                      window_dilation)  # fmt: skip
     if len(xs) == 1 and type(inits[0]) is ConcreteArray:

@@ -514,7 +514,7 @@ def pad(
       [0, 1, 0, 0]
     """
     x = as_array(operand, what="pad")
-    value = as_array(padding_value, x.aval.dtype, what="pad: padding_value")
+    value = table.as_array_of(padding_value, x.aval.dtype, "pad: padding_value")
     config = tuple([ints(c, "pad: padding_config") for c in padding_config])
     if any(len(c) != 3 for c in config):
         raise TypeError(f"pad: padding_config needs (low, high, interior) triples, got {config}.")

@@ -298,7 +298,7 @@ def dynamic_update_slice(
       [0.0, 1.0, 1.0, 0.0]
     """
     x = as_array(operand, what="dynamic_update_slice")
-    new = as_array(update, x.aval.dtype, what="dynamic_update_slice: update")
+    new = table.as_array_of(update, x.aval.dtype, "dynamic_update_slice: update")
     starts = _starts(
         "dynamic_update_slice", x.aval.shape, start_indices, allow_negative_indices, new.aval.shape
     )
@@ -376,7 +376,7 @@ def dynamic_update_index_in_dim(
         Array([1, 9, 3], dtype=int32)
     """
     x = as_array(operand, what="dynamic_update_index_in_dim")
-    new = as_array(update, x.aval.dtype, what="dynamic_update_index_in_dim: update")
+    new = table.as_array_of(update, x.aval.dtype, "dynamic_update_index_in_dim: update")
     d = dimension_of(axis, x.aval.ndim, "dynamic_update_index_in_dim")
     if new.aval.ndim != x.aval.ndim:
         sizes = new.aval.shape
@@ -581,7 +581,7 @@ def _scatter(
 ) -> Array:  # fmt: skip
     x = as_array(operand, what=primitive.name)
     indices = as_array(indices, what=f"{primitive.name}: scatter_indices")
-    updates = as_array(updates, x.aval.dtype, what=f"{primitive.name}: updates")
+    updates = table.as_array_of(updates, x.aval.dtype, f"{primitive.name}: updates")
     if mode is None:
         _check_windows(primitive, x, indices, updates, numbers)
     return primitive.bind(  # type: ignore[no-any-return]
@@ -713,7 +713,7 @@ def scatter_sub(
         Array([ 1., -4.,  1.], dtype=float32)
     """
     x = as_array(operand, what="scatter_sub")
-    negated = bind("neg", as_array(updates, x.aval.dtype, what="scatter_sub: updates"))
+    negated = bind("neg", table.as_array_of(updates, x.aval.dtype, "scatter_sub: updates"))
     return _scatter(scatter_add_p, x, scatter_indices, negated, dimension_numbers,
                     indices_are_sorted, unique_indices, mode)  # fmt: skip
 

@@ -375,7 +375,10 @@ def interp(
                 value,
             )  # fmt: skip
             continue
-        outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
+        outer = read(fp, end) if value is None else array_of(value, "interp")
+        if dtypes.is_complex(outer.aval.dtype):
+            outer, result = dispatch.promote("interp", outer, result)
+        outer = cast(outer, result.aval.dtype)
         beyond = bind(primitive, x, broadcast_to(read(xp, end), x.aval.shape))
         result = dispatch.choose("interp", beyond, outer, result)
     return result

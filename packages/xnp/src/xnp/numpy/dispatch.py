@@ -17,6 +17,7 @@ from xnp.primitives.table import (
     broadcast_to as broadcast_to,
     fill as fill,
     for_memory_order,
+    kind_rank,
     reshape as reshape,
     scalar_like as scalar_like,
     select as select,
@@ -159,6 +160,30 @@ def check_written(operation: str, x: Any, values: Any) -> None:
     """Raise where values would be converted to be written into `x` and dtypes must be the same."""
     if x.aval.dtype != values.aval.dtype and config.values.numpy_dtype_promotion == "strict":
         _common(operation, [(v.aval.dtype, v.aval.weak_type) for v in (x, values)], [x, values])
+
+
+def check_fill(operation: str, value: Any, dtype: Any) -> None:
+    """Refuse a number of Python that a dtype holds only without its fraction or imaginary part."""
+    if type(value) is complex and not value.imag:
+        value = value.real
+    if type(value) is float and not dtypes.is_inexact(dtype) and value.is_integer():
+        return
+    if type(value) not in (float, complex):
+        return
+    if kind_rank(dtypes.python_scalar_dtype(type(value))) > kind_rank(dtype):
+        raise TypeError(message(
+            operation, f"fill_value {value!r} is not a number of dtype {dtype.name}.",
+            hint=f"convert the array, or give an element of dtype {dtype.name}",
+        ))  # fmt: skip
+
+
+def fill_array(operation: str, value: Any, dtype: Any) -> Array:
+    """Return what stands for missing elements as an array of their dtype."""
+    array = array_of(value, operation)
+    if type(array) is ConcreteArray and array.aval.dtype != dtype:
+        for element in array.to_host().ravel().tolist():
+            check_fill(operation, element, dtype)
+    return cast(array, dtype)
 
 
 def _scalar(value: Any, dtype: Any, weak: bool) -> Array:

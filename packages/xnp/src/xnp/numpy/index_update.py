@@ -16,7 +16,7 @@ from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import compute_as, place
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers, check_room
-from xnp.primitives.table import bind, broadcast_to, reshape, select
+from xnp.primitives.table import bind, broadcast_to, kind_rank, reshape, select
 from xprim import Array, ConcreteArray, config, dtypes, from_numpy, scalar_array, state
 from xprim.eager import EAGER
 from xprim.errors import message
@@ -407,7 +407,7 @@ def _values_for(x: Array, values: Any) -> Array:
 def _scalar_of(value: Any, aval: Any) -> Any:
     """Return a Python scalar in the dtype of the array, or in its own where that raises."""
     own = scalar_array(value)
-    if dtypes.is_extended(aval.dtype) or rank_of(own.aval.dtype) > rank_of(aval.dtype):
+    if dtypes.is_extended(aval.dtype) or kind_rank(own.aval.dtype) > kind_rank(aval.dtype):
         return own
     if aval.weak_type:
         return cast(own, aval.dtype, True)
@@ -415,22 +415,25 @@ def _scalar_of(value: Any, aval: Any) -> Any:
 
 
 def _check_kind(values: Any, dtype: Any) -> None:
-    """Refuse values of a kind that the array cannot hold: it would lose parts without a word."""
     if dtypes.is_extended(dtype) and values != dtype:
         raise TypeError(f"at[]: {values.name} values are not {dtype.elements}.")
-    if rank_of(values) > rank_of(dtype):
+    check_kind("at[]", values, dtype, f"x.astype('{values.name}').at[...]")
+
+
+def check_kind(operation: str, values: Any, dtype: Any, wider: str) -> None:
+    """Refuse values of a kind that the array cannot hold: it would lose parts without a word.
+
+    Args:
+      operation: what errors call the public function.
+      values: the dtype of what is written.
+      dtype: that of the array.
+      wider: what makes an array of the dtype of the values, for the hint.
+    """
+    if kind_rank(values) > kind_rank(dtype):
         raise TypeError(message(
-            "at[]", f"{values.name} values do not fit in an array of dtype {dtype.name}.",
-            hint=f"convert the array, x.astype('{values.name}').at[...], or the values, "
-            f"values.astype('{dtype.name}')",
+            operation, f"{values.name} values do not fit in an array of dtype {dtype.name}.",
+            hint=f"convert the array, {wider}, or the values, values.astype('{dtype.name}')",
         ))  # fmt: skip
-
-
-def rank_of(dtype: Any) -> int:
-    """Return 0 for boolean, 1 for integer, 2 for floating and 3 for complex dtypes."""
-    if dtypes.is_inexact(dtype):
-        return 3 if dtypes.is_complex(dtype) else 2
-    return int(dtype != dtypes.bool_)
 
 
 def _mask_of(index: Any, shape: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import array_of, axis_of, common_shape, host_aval
+from xnp.numpy.dispatch import array_of, axis_of, check_fill, common_shape, host_aval
 from xnp.numpy.index_entries import (
     Entry,
     FlagsInIndex,
@@ -194,7 +194,8 @@ def read(
             return _apply(x, _operations_of_parts(x.aval.shape, parts))
     if has_slices(index):
         fills = mode is not None and GatherScatterMode.from_any(mode) is _FILL
-        return read_in_window(x, index, wraps, _fill_scalar(fill_value), fills, functools.partial(
+        value = _fill_scalar(fill_value, x.aval.dtype)
+        return read_in_window(x, index, wraps, value, fills, functools.partial(
             read, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
             fill_value=fill_value, wraps=wraps, checks=checks,
         ))  # fmt: skip
@@ -368,15 +369,19 @@ def _gather(
         slice_sizes=tuple([1 if d in named else n for d, n in enumerate(shape)]),
         indices_are_sorted=are_sorted, unique_indices=unique,
         mode=_PROMISE if mode is None else GatherScatterMode.from_any(mode),
-        fill_value=_fill_scalar(fill_value),
+        fill_value=_fill_scalar(fill_value, x.aval.dtype),
     )  # fmt: skip
 
 
-def _fill_scalar(value: Any) -> Any:
+def _fill_scalar(value: Any, dtype: Any) -> Any:
+    """Return what is read out of bounds as a number of Python; None for the default, or NaN."""
     if value is None:
         return None
     scalar = np.asarray(value.to_host() if isinstance(value, ConcreteArray) else value).item()
-    return None if isinstance(scalar, float) and scalar != scalar else scalar
+    if isinstance(scalar, float) and scalar != scalar:
+        return None
+    check_fill("take", scalar, dtype)
+    return scalar
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -522,7 +527,7 @@ def _gather_along(x: Array, positions: Array, axis: int, mode: Any, fill_value: 
         "gather", x, reshape(places, (*shape, 1)),
         dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), others, others),
         slice_sizes=(1,) * len(shape), indices_are_sorted=False, unique_indices=False,
-        mode=GatherScatterMode.from_any(mode), fill_value=_fill_scalar(fill_value),
+        mode=GatherScatterMode.from_any(mode), fill_value=_fill_scalar(fill_value, x.aval.dtype),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import xprim
 from xnp.numpy import dispatch
 from xnp.numpy.creation import array, asarray, counting
 from xnp.numpy.dispatch import array_of, axis_of, broadcast, cast, check_ranks, dispatch_on, promote
+from xnp.numpy.index_update import check_kind
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.logic import truth_of
 from xnp.numpy.rearranging import resize
@@ -288,7 +289,7 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
             got=f"fill_value: {fill_value!r}, x: {mask.aval.str_long()}",
             expected=f"a number, or {len(shape)} of them",
         ))  # fmt: skip
-    fill_arrays = [cast(array_of(0 if f is None else f, "nonzero"), dtype) for f in fills]
+    fill_arrays = [_fill_of_positions(f, dtype) for f in fills]
     if not count or not size:
         return tuple([broadcast_to(f, (size,)) for f in fill_arrays])
     hosts = dispatch.elements_now(mask, *fill_arrays)
@@ -308,8 +309,15 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
         stride = math.prod(shape[d + 1 :])
         along = bind("rem", bind("div", places, scalar_like(places, stride)),
                      scalar_like(places, n))  # fmt: skip
-        results.append(chosen(valid, along, fill_arrays[d]))
+        results.append(chosen(valid, cast(along, fill_arrays[d].aval.dtype), fill_arrays[d]))
     return tuple(results)
+
+
+def _fill_of_positions(value: Any, dtype: Any) -> Array:
+    """Return what stands for missing positions, an integer of their dtype where it is one."""
+    fill_array = array_of(0 if value is None else value, "nonzero")
+    is_integer = not dtypes.is_inexact(fill_array.aval.dtype)
+    return cast(fill_array, dtype if is_integer else fill_array.aval.dtype)
 
 
 def _nonzero_on_host(
@@ -634,7 +642,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
       A new array of the shape and dtype of `arr`. NumPy writes into `arr` and returns None.
 
     Raises:
-        TypeError: `arr` is not an array.
+        TypeError: `arr` is not an array, or its dtype is of a narrower kind than that of `vals`.
 
     Example:
       >>> import xnp
@@ -650,6 +658,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     if not values.aval.size:
         raise ValueError("place: needs a value at least.")
     dispatch.check_written("place", arr, values)
+    kind, wider = values.aval.dtype, f"arr.astype('{values.aval.dtype.name}')"
+    check_kind("place", kind, arr.aval.dtype, wider)
     order = bind("cumsum", cast(chosen_mask, dtypes.int32), axis=0, reverse=False)
     turn = (order - 1) % values.aval.size
     new = cast(read(values, turn), arr.aval.dtype)

@@ -10,7 +10,15 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from xnp.numpy.creation import asarray, counting
-from xnp.numpy.dispatch import array_of, as_array_like, axis_of, cast, elements_now, promote
+from xnp.numpy.dispatch import (
+    array_of,
+    as_array_like,
+    axis_of,
+    cast,
+    elements_now,
+    fill_array,
+    promote,
+)
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import any as any_, cumsum
 from xnp.numpy.selection import argsort, lexsort, nonzero, searchsorted, sort, where
@@ -490,8 +498,8 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
                 "an empty array has no element to fill a result of size {} with.", number,
                 hint="give fill_value=",
             )  # fmt: skip
-            fill = array_of(fill_value, "unique")
-            return broadcast_to(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
+            fill = fill_array("unique", fill_value, lines.aval.dtype)
+            return broadcast_to(fill, (number, *lines.aval.shape[1:]))
         return lines
     positions = found.starts_of(number)
     present = array_of(positions < found.size, "unique")
@@ -499,7 +507,7 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
     values: Array = found.values(safe)
     if size is None or fill_value is None:
         return values
-    fill = cast(array_of(fill_value, "unique"), values.aval.dtype)
+    fill = fill_array("unique", fill_value, values.aval.dtype)
     mask = reshape(present, (number, *(1,) * (values.aval.ndim - 1)))
     return select(
         broadcast_to(mask, values.aval.shape), values, broadcast_to(fill, values.aval.shape)
@@ -695,12 +703,12 @@ def union1d(
     return unique(joined, size=size, fill_value=fill_value)
 
 
-def _filter(values: Array, keep: Any, size: int | None, fill_value: Any) -> Array:
+def _filter(operation: str, values: Array, keep: Any, size: int | None, fill_value: Any) -> Array:
     """Return the values to keep; missing ones are `fill_value`, None for the first (or 0)."""
     if size is None:
         return read(values, keep)
     count = values.shape[0]
-    given = None if fill_value is None else cast(array_of(fill_value, "fill_value"), values.dtype)
+    given = None if fill_value is None else fill_array(operation, fill_value, values.dtype)
     if not count:
         given = scalar_like(values, 0) if given is None else given
         return broadcast_to(given, (size,))
@@ -745,8 +753,8 @@ def setdiff1d(
     elif not assume_unique:
         first, _, counts = unique(first, False, True, True, size=first.aval.size)
         keep = isin(first, ar2, invert=True) & (counts > 0)
-        return _filter(first, keep, size, fill_value)
-    return _filter(first, isin(first, ar2, invert=True), size, fill_value)
+        return _filter("setdiff1d", first, keep, size, fill_value)
+    return _filter("setdiff1d", first, isin(first, ar2, invert=True), size, fill_value)
 
 
 @overload
@@ -797,10 +805,10 @@ def intersect1d(
     limit = None if size is None else first.aval.size
     values, places, counts = unique(first, True, False, True, size=limit)
     keep = isin(values, second) & (counts > 0)
-    common = _filter(values, keep, size, fill_value)
+    common = _filter("intersect1d", values, keep, size, fill_value)
     if not return_indices:
         return common
-    where_first = _filter(places, keep, size, first.aval.size)
+    where_first = _filter("intersect1d", places, keep, size, first.aval.size)
     if not second.aval.size:
         return common, where_first, table.fill(common.shape, 0, where_first.dtype)
     order = argsort(second)
@@ -841,7 +849,7 @@ def setxor1d(
     halves = [_only_in(a, b, size) for a, b in ((first, second), (second, first))]
     values, keep = [concatenate(list(parts)) for parts in zip(*halves, strict=True)]
     order = argsort(values)
-    return _filter(read(values, order), read(keep, order), size, fill_value)
+    return _filter("setxor1d", read(values, order), read(keep, order), size, fill_value)
 
 
 def _only_in(own: Array, other: Array, size: int | None) -> tuple[Array, Array]:

@@ -29,6 +29,7 @@ from xprim import (
     ShapedArray,
     Undefined,
     Zero,
+    as_array,
     config,
     dtypes,
     get_primitive,
@@ -510,6 +511,30 @@ def elementwise_shape(
         return (shaped_array(shape, dtype if out is None else out, weak),)
 
     return shape_rule
+
+
+def kind_rank(dtype: np.dtype[Any]) -> int:
+    """Return 0 for boolean, 1 for integer, 2 for floating and 3 for complex dtypes."""
+    if dtypes.is_inexact(dtype):
+        return 3 if dtypes.is_complex(dtype) else 2
+    return int(dtype != dtypes.bool_)
+
+
+def as_array_of(value: Any, dtype: np.dtype[Any], what: str) -> Array:
+    """Return a value as an array, a number of Python in a dtype that holds its kind.
+
+    Raises:
+      TypeError: a float for integers, or a complex number for floats: its parts would be lost.
+    """
+    kind = type(value)
+    if (kind is float or kind is complex) and not dtypes.is_complex(dtype):
+        own = dtypes.python_scalar_dtype(kind)
+        if not dtypes.is_extended(dtype) and kind_rank(own) > kind_rank(dtype):
+            raise TypeError(message(
+                what, f"{value!r} is not a number of dtype {dtype.name}.",
+                hint=f"convert it: xnp.asarray({value!r}).astype('{dtype.name}')",
+            ))  # fmt: skip
+    return as_array(value, dtype, what=what)
 
 
 def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
