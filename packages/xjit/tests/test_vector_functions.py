@@ -360,6 +360,10 @@ REMAINDERS = {
     "large quotients": lambda rng, n: (rng.uniform(-1, 1, n) * 2**28, rng.uniform(1.1, 2, n)),
     "a little beyond": lambda rng, n: (rng.uniform(-1, 1, n) * 2**56, rng.uniform(1.1, 2, n)),
     "beyond": lambda rng, n: (10 ** rng.uniform(-30, 30, n), 10 ** rng.uniform(-30, 30, n)),
+    "subnormal divisors": lambda rng, n: (
+        10 ** rng.uniform(-44, 30, n),
+        rng.integers(1, 1 << 23, n).astype("i4").view("f4"),
+    ),
     "subnormal": lambda rng, n: rng.integers(1, 1 << 23, (2, n)).astype("i4").view("f4"),
     "special": lambda rng, n: rng.choice(
         [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.5, 2.0**20, 1e-3, -0.1], (2, n)

@@ -264,7 +264,8 @@ def vectorise_remainder(rule: Callable[..., list[str]]) -> Callable[..., list[st
 
     XLA calls `fmod` for each element: 2 to 13 ns. With |x / y| below 2^28 the product of y and the
     integer below it is exact in float64, and so is the difference; where an element is beyond, all
-    are computed by the operation.
+    are computed by the operation in float64, which has the subnormal numbers of float32 as normal
+    ones: as a divisor they are not taken for zero.
 
     Args:
       rule: writes the operation, for other dtypes, platforms and sizes.
@@ -282,15 +283,13 @@ def vectorise_remainder(rule: Callable[..., list[str]]) -> Callable[..., list[st
 
         def body(inner: Builder, names: list[str]) -> list[str]:
             single = shaped_array(out.shape, dtypes.float32)
-            a, p = [abs_(Text(inner, inner.convert(x, out, dtypes.float32), single)) for x in names]
-            # a subnormal p is zero times any number here
-            is_beyond = (a > p * _MOST_QUOTIENT) & (a < np.inf) & ~(bits_of(p) == 0)
-            is_far = any_element(inner, is_beyond, by_library=True)
+            x, y = [Text(inner, inner.convert(n, out, dtypes.float32), single) for n in names]
+            is_far = any_element(inner, _has_far_quotient(x, y), by_library=True)
 
             def operation(far: Builder, _: list[str]) -> list[str]:
                 # without the barrier the compiler computes both and selects
                 kept = far.op("stablehlo.optimization_barrier", names, avals, avals)
-                return rule(far, kept, avals, avals_out, **params)
+                return [_write(far, _remainder_by_operation, kept, avals, out)]
 
             def arithmetic(near: Builder, _: list[str]) -> list[str]:
                 return [_write(near, _remainder, names, avals, out)]
@@ -307,6 +306,22 @@ def vectorise_remainder(rule: Callable[..., list[str]]) -> Callable[..., list[st
 
 
 _MOST_QUOTIENT = 2.0**28
+
+
+def _has_far_quotient(x: Text, y: Text) -> Text:
+    """Write where |x / y| may be 2^28 or more, of float32 whose products flush subnormal numbers.
+
+    A divisor is compared by its bits less one: LLVM makes of a comparison of the bits with 0 one
+    of the float, for which a subnormal number is zero.
+    """
+    a, size = abs_(x), bits_of(y).op("and", _MAGNITUDE)
+    is_tiny = (size - 1).op("and", _MAGNITUDE) < _SUBNORMAL - 1
+    is_far = (a > abs_(y) * _MOST_QUOTIENT) & (size >= _SUBNORMAL)
+    return (is_far | is_tiny & (a > _MOST_QUOTIENT / _UNITS)) & (a < np.inf)
+
+
+def _remainder_by_operation(x: Text, y: Text) -> Text:
+    return x.op("remainder", y)
 
 
 def _remainder(x: Text, y: Text) -> Text:
