@@ -47,6 +47,13 @@ def test_derivative_at_a_kink_is_that_of_the_oracle(case):
     np.testing.assert_allclose(np.array(found), np.array(expected), rtol=1e-5)
 
 
+@pytest.mark.parametrize("x", [-1.0, 0.7, 1.2, 3.0])
+def test_the_derivative_of_clamp_between_crossed_bounds_is_that_of_the_upper_one(x):
+    """It was 0 for all three unless x was above: the value is min(max(low, x), high) = high."""
+    found = xad.grad(lax.clamp, (0, 1, 2))(F32(1.5), F32(x), F32(1.0))
+    np.testing.assert_array_equal(np.array(found), [0, 0, 1])
+
+
 def test_the_derivative_of_a_power_to_zero_is_zero_also_at_zero():
     found = xad.grad(lax.pow, (0, 1))(F32(0), F32(0))
     np.testing.assert_array_equal(np.array(found), [0, 0])

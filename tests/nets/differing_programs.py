@@ -541,6 +541,12 @@ INDICES: list[Row] = [
         n.array([complex(0, nan), 1 + 0j])), [0, 1], [1, 0]),
     ("a list as index", lambda j, n: n.arange(3)[[0, 2]], "TypeError", [0, 2]),
     ("`x.at[0].set(1.5)`", lambda j, n: n.arange(3).at[0].set(1.5), [1, 1, 2], "TypeError"),
+    *[("`x.at[0].set(1.5)`", f, theirs, "TypeError") for f, theirs in (
+        (lambda j, n: n.place(
+            n.arange(3), n.arange(3) < 1, 1.5, inplace=False), [1, 1, 2]),
+        (lambda j, n: n.put(n.arange(3), 0, 1.5, inplace=False), [1, 1, 2]),
+        (lambda j, n: n.fill_diagonal(
+            n.zeros((2, 2), int), 1.5, inplace=False), [[1, 0], [0, 1]]))],
     ("a mask as positions", lambda j, n: n.take(n.arange(3), n.array([True, False])), [1, 0],
      "TypeError"),
     ("`x[:]`, `x.T`", lambda j, n: [y is x for x in [n.ones(3)] for y in
@@ -554,6 +560,14 @@ DTYPES: list[Row] = [
     ("an integer that does not fit", lambda j, n: n.asarray(np.int64(2**40)), 0, "OverflowError"),
     ("a comparison with an integer that does not fit", lambda j, n: n.uint8(100) < 300, False,
      True),
+    ("a `fill_value` that", lambda j, n: n.take(
+        n.arange(3), n.array([9]), mode="fill", fill_value=1.5), [1], "TypeError"),
+    ("a `fill_value` that", lambda j, n: n.unique(n.arange(3), size=4, fill_value=1.5),
+     [0, 1, 2, 1], "TypeError"),
+    ("a `fill_value` that", lambda j, n: n.take(
+        n.arange(3), n.array([9]), mode="fill", fill_value=2.0), [2], [2]),
+    ("the derivative of `lax.clamp(low", lambda j, n: j.grad(
+        j.lax.clamp, (0, 1, 2))(1.5, 0.7, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
     ("bounds beyond the dtype", lambda j, n: ((x := j.random.randint(
         j.random.key(0), (9,), -(2**40), 2**40)).min() < 0, x.max() > 0),
      "OverflowError", (True, True)),

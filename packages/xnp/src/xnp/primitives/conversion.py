@@ -171,7 +171,10 @@ def _clamp_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -
 
 
 def _clamp_jvp(primals: Any, tangents: Any) -> Any:
-    """The tangent of the operand that is the result; none where x equals a bound."""
+    """The tangent of the operand that is the result; none where x equals a bound.
+
+    Of bounds that cross, low above high, the result is high wherever x is.
+    """
     low, x, high = primals
     (y,) = state.trace.process(clamp_p, (low, x, high), {})
     total = None
@@ -190,7 +193,7 @@ def _is_result(i: int, low: Any, x: Any, high: Any) -> Any:
         return bind("and", bind("gt", low, x), bind("lt", low, high))
     if i == 1:
         return bind("and", bind("gt", x, low), bind("lt", x, high))
-    return bind("lt", high, x)
+    return bind("lt", high, bind("max", low, x))
 
 
 clamp_p = Primitive(
