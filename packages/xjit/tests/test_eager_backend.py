@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import xnp.numpy as xnp
-from xjit import compile_and_run, device_put, jaxlib_gateway as gateway, statistics
-from xnp import lax
+from xjit import compile_and_run, device_put, jaxlib_gateway as gateway, jit, statistics
+from xnp import lax, linalg
 from xprim import (
     EAGER,
     ConcreteArray,
@@ -267,3 +267,16 @@ def test_large_work_that_numpy_does_with_device_buffers_has_a_kernel(call):
     x.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         call(x)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 8, 20])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.float64])
+def test_eigenvalues_have_one_order_outside_of_programs_and_inside(n, dtype):
+    """NumPy has them of single precision in the order that the double precision finds."""
+    rng = np.random.default_rng(n)
+    for _ in range(8):
+        a = rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n))
+        a = np.asarray(a if dtype == np.complex64 else a.real, dtype)
+        with config.enable_x64(dtype == np.float64):
+            for f in (linalg.eigvals, lambda x: linalg.eig(x)[0]):
+                np.testing.assert_allclose(f(a), jit(f)(a), atol=1e-5)
