@@ -132,8 +132,9 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a random key from an integer.
 
     Args:
-      seed: an integer. Those of Python, and of 64 bits of NumPy, keep their low 32 bits, or all
-        with `enable_x64`.
+      seed: an integer from -2**63 to 2**64 - 1. It keeps its low 32 bits, or all with
+        `enable_x64`. As an argument of a function under `jit`, one that does not fit in 32 bits
+        raises, as any such argument does; `static_argnums` has it be a constant.
       impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None takes
         `config.default_prng_impl`.
       dtype: the same as `impl`, as `key_dtype` gives it.
@@ -143,6 +144,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
 
     Raises:
       TypeError: the seed is not a single integer.
+      OverflowError: it does not fit in 64 bits.
       ValueError: unknown generator.
 
     Example:
@@ -184,7 +186,7 @@ def _seed(seed: Any, operation: str, dtype: Any) -> Array:
 
 
 def _seed_words(seed: Any, operation: str) -> Array:
-    """Return the words `(seed >> 32, seed)`, of a 32-bit seed with a zero in front."""
+    """Return the words `(seed >> 32, seed)`; the first is 0 without `enable_x64`."""
     if type(seed) is not int and _has_64_bits(seed):
         seed = int(seed)  # which would not fit without `enable_x64`
     if type(seed) is int:
@@ -202,7 +204,7 @@ def _seed_words(seed: Any, operation: str) -> Array:
             operation, "the seed must be a single integer.", got=array.aval.str_long(),
             hint="vmap maps over arrays of seeds" if array.ndim else "",
         ))  # fmt: skip
-    if dtypes.itemsize_bits(array.dtype) == 64:
+    if dtypes.itemsize_bits(array.dtype) == 64 and config.values.enable_x64:
         high = lax.shift_right_logical(array, 32)
         halves = [lax.convert_element_type(x, dtypes.uint32) for x in (high, array)]
     else:
