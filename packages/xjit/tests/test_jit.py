@@ -4,6 +4,7 @@ import functools
 import gc
 import logging
 import re
+import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -249,6 +250,27 @@ def test_a_donated_array_cannot_be_used_again():
             lax.add(w, g)
         w = new
     np.testing.assert_array_equal(w, [-2] * 4)
+
+
+def test_each_function_of_equal_code_is_warned_of_a_donation_that_no_result_can_use():
+    """The second one found the program of the first, which nothing was said of."""
+
+    def make():
+        def total(x):
+            return lax.reduce_sum(x, (0,))
+
+        return total
+
+    same = make()
+    for fun, count in [(make(), 1), (make(), 1), (same, 1), (same, 0)]:
+        f = jit(fun, donate_argnums=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            f(ones(5))
+            f(ones(5))
+        assert [str(w.message)[:45] for w in caught] == [
+            "total: Some donated buffers were not usable: "
+        ] * count
 
 
 def test_donation_by_name_and_of_trees():

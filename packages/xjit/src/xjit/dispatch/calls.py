@@ -286,6 +286,8 @@ class Calls(abc.ABC):
                 **self.shardings_of(traced),
                 **self.layouts_of(traced, arguments),
             )
+        if self.signature.donates:
+            traced.program.add_donor(self.fun, self.name)
         return traced.program
 
     def _find_donated(self, traced: Traced, arguments: Arguments) -> Sequence[bool]:

@@ -10,6 +10,7 @@ it dies with the jaxpr.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -269,9 +270,9 @@ class Program:
     """
 
     __slots__ = (
-        "_donated", "_lowered", "_settled", "arg_names", "checked", "closed", "in_layouts",
-        "in_shardings", "is_loaded", "keep_unused", "kernels", "name", "on_mesh", "options",
-        "out_layouts", "out_shardings", "own_options", "placement",
+        "_donated", "_donors", "_lowered", "_settled", "arg_names", "checked", "closed",
+        "in_layouts", "in_shardings", "is_loaded", "keep_unused", "kernels", "name", "on_mesh",
+        "options", "out_layouts", "out_shardings", "own_options", "placement",
     )  # fmt: skip
 
     def __init__(
@@ -296,6 +297,7 @@ class Program:
         self.closed = closed
         self.name = name
         self._donated = tuple(donated)
+        self._donors: dict[int, weakref.ref[Any]] = {}
         self.keep_unused = keep_unused
         self.placement = placement
         self.arg_names = arg_names
@@ -317,6 +319,26 @@ class Program:
     def donated(self) -> tuple[int, ...]:
         """The numbers of the arguments whose memory is offered to the results."""
         return tuple([i for i, donated in enumerate(self._donated) if donated])
+
+    def add_donor(self, fun: Callable[..., Any], name: str) -> None:
+        """Warn another function of the same code of donations that no result can use.
+
+        The first one is warned where the program is lowered.
+
+        Args:
+          fun: a function whose calls run the program.
+          name: of the function.
+        """
+        known = self._donors.get(id(fun))
+        if known is not None and known() is fun:
+            return
+        donors, key = self._donors, id(fun)
+        try:
+            donors[key] = weakref.ref(fun, lambda _: donors.pop(key, None))
+        except TypeError:  # an object without weak references: it would be warned at each call
+            return
+        for lowered in self._lowered.values():
+            warn_of_useless_donations(name, lowered, self.arg_names)
 
     def with_options(self, options: Options) -> Program:
         """Return the same program, to be compiled with other settings of XLA."""
