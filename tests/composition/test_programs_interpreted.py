@@ -46,6 +46,7 @@ def test_an_interpreter_of_equations_is_a_transformation():
 def test_a_program_is_run_on_what_arrays_can_be_made_of():
     program = xstack.make_jaxpr(lambda x, y: x * y + np.arange(2.0, dtype="float32"))(1.0, 2.0)
     assert isinstance(program, ClosedJaxpr) and isinstance(program.jaxpr, Jaxpr)
+    assert isinstance(program, Jaxpr) and not isinstance(program.jaxpr, ClosedJaxpr)
     assert all(isinstance(v, Var) and isinstance(v.aval, core.AbstractValue)
                for v in program.jaxpr.invars)  # fmt: skip
     for args in ((2.0, 3.0), (np.float32(2), np.float32(3)), (xnp.float32(2), xnp.ones(()) * 3)):
@@ -141,3 +142,14 @@ def test_an_interpreter_that_binds_numbers_runs_under_every_transformation():
         lambda x: mapped(xnp.full(2, x))[1],
     ):
         np.testing.assert_allclose(changed(2.0), slope, rtol=1e-6)
+
+
+def test_parts_of_a_program_are_replaced_by_name():
+    program = xstack.make_jaxpr(lambda x: (xnp.exp(x), xnp.tanh(x)))(1.0)
+    swapped = program.replace(outvars=program.jaxpr.outvars[::-1])
+    assert isinstance(swapped, ClosedJaxpr)
+    first, second = jaxpr_as_fun(swapped)(1.0)
+    np.testing.assert_allclose([first, second], [np.tanh(1), np.exp(1)], rtol=1e-6)
+    assert program.replace(jaxpr=swapped.jaxpr).jaxpr is swapped.jaxpr
+    with pytest.raises(TypeError, match=r"Jaxpr\.replace: a jaxpr has no part 'outputs'"):
+        program.replace(outputs=())

@@ -223,8 +223,19 @@ class Equation:
 JaxprEqn = Equation  # as JAX calls it
 
 
-class Jaxpr:
-    """A program whose constants are variables of their own (`constvars`)."""
+class _TypeOfPrograms(type):
+    """The type of `Jaxpr`: a program with its constants is an instance, too."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        """Return whether an object is a program; JAX has one class for both since 0.12."""
+        return super().__instancecheck__(instance) or type(instance) is ClosedJaxpr
+
+
+class Jaxpr(metaclass=_TypeOfPrograms):
+    """A program whose constants are variables of their own (`constvars`).
+
+    `isinstance(program, Jaxpr)` holds for a `ClosedJaxpr`, too, which has all of its attributes.
+    """
 
     __slots__ = ("__weakref__", "_effects", "constvars", "eqns", "invars", "name", "outvars")
 
@@ -265,7 +276,17 @@ class Jaxpr:
         return tuple([v.aval for v in self.outvars])
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """Return the jaxpr with some of its parts replaced."""
+        """Return the jaxpr with some of its parts replaced.
+
+        Raises:
+          TypeError: a name is not that of a part.
+        """
+        unknown = changes.keys() - {"constvars", "invars", "outvars", "eqns", "name"}
+        if unknown:
+            raise TypeError(message(
+                "Jaxpr.replace", f"a jaxpr has no part {min(unknown)!r}.",
+                expected="constvars, invars, outvars, eqns or name",
+            ))  # fmt: skip
         return Jaxpr(
             changes.get("constvars", self.constvars),
             changes.get("invars", self.invars),
@@ -322,6 +343,15 @@ class ClosedJaxpr:
     def constvars(self) -> Sequence[Var]:
         """The variables of the constants."""
         return self.jaxpr.constvars
+
+    def replace(self, **changes: Any) -> ClosedJaxpr:
+        """Return the program with another `jaxpr`, other `consts`, or parts of its jaxpr replaced.
+
+        Raises:
+          TypeError: a name is not that of a part.
+        """
+        jaxpr, consts = changes.pop("jaxpr", self.jaxpr), changes.pop("consts", self.consts)
+        return ClosedJaxpr(jaxpr.replace(**changes) if changes else jaxpr, consts)
 
     def derived(self, make: Callable[..., T], *args: Hashable) -> T:
         """Return `make(self, *args)`, made once and kept in the memo: it dies with this program.
