@@ -69,7 +69,7 @@ def test_a_traceback_holds_only_frames_of_the_user(function, names):
 def test_no_frame_is_left_out_when_filtering_is_off():
     with xstack.config.traceback_filtering("off"):
         _, found = frames_of(vmap(loss), ROWS)
-    assert "vmapped" in found
+    assert "call_vmapped" in found
     assert len(found) > 5
 
 
@@ -104,7 +104,7 @@ def marks(function):
 def test_frames_are_only_marked_for_tools_that_hide_marked_frames():
     with xstack.config.traceback_filtering("tracebackhide"):
         found = marks(vmap(loss))
-    assert ("vmapped", True) in found
+    assert ("call_vmapped", True) in found
     assert ("loss", False) in found
     assert found[-1][1]
     assert marks(vmap(loss)) == [("loss", False)]

@@ -1102,7 +1102,7 @@ def checkpoint(
         return _with_static_names(fun, static, static_argnames, options)
 
     @transforming(fun, "checkpoint")
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = xprim.static_positions(static, len(args), "checkpoint")
             return _bind_call(fun, args, kwargs, fixed, prevent_cse, chosen)
@@ -1110,7 +1110,7 @@ def checkpoint(
             shorten(error)
             raise
 
-    return call
+    return call_checkpointed
 
 
 def _bind_call(
@@ -1169,7 +1169,7 @@ def _with_static_names(
     named = [parameters.index(name) for name in names]
 
     @transforming(fun, "checkpoint")
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = {name: kwargs.pop(name) for name in names if name in kwargs}
             positions = [*static, *[p for p in named if p < len(args)]]
@@ -1179,7 +1179,7 @@ def _with_static_names(
             shorten(error)
             raise
 
-    return call
+    return call_checkpointed
 
 
 # --- programs that are kept ----------------------------------------------------------------------

@@ -1057,7 +1057,7 @@ def custom_gradient(
 
     @custom_vjp
     @looking_like(fun)
-    def call(*args: Any) -> Any:
+    def call_custom(*args: Any) -> Any:
         return run_fun(*args)[0]
 
     def fwd(*args: Any) -> Any:
@@ -1087,14 +1087,14 @@ def custom_gradient(
         _backward_logs.log(logs)
         return cts
 
-    call.transformation = "custom_gradient"
+    call_custom.transformation = "custom_gradient"
     if with_accums is not None:
-        call.defvjp(fwd_of_accums, bwd_of_accums, symbolic_zeros=True)
+        call_custom.defvjp(fwd_of_accums, bwd_of_accums, symbolic_zeros=True)
     elif remat:
-        call.defremat(fwd_of_rem, lambda rem, *args: rem(*args), bwd)
+        call_custom.defremat(fwd_of_rem, lambda rem, *args: rem(*args), bwd)
     else:
-        call.defvjp(fwd, bwd)
-    return call
+        call_custom.defvjp(fwd, bwd)
+    return call_custom
 
 
 def _check_accums(with_accums: Any, has_others: bool) -> None:

@@ -678,7 +678,7 @@ def vmap(
     ).run
 
     @transforming(fun, "vmap")
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_vmapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(args, kwargs)
         except Exception as error:
@@ -689,8 +689,8 @@ def vmap(
     options = (
         held, out_axes, axis_name, axis_size, mesh_axes, chunk_size, bool(sum_match), randomness,
     )  # fmt: skip
-    describe_function(call, lambda: ("vmap", fun, *options))
-    return cast("F", call)
+    describe_function(call_vmapped, lambda: ("vmap", fun, *options))
+    return cast("F", call_vmapped)
 
 
 class _Mapping:

@@ -250,7 +250,7 @@ def closure_convert(
     closed, captured = close_over(closed.jaxpr, closed.consts)
     in_tree = xtree.structure(tuple(example_args))
 
-    def call(*args_and_captured: Any) -> Any:
+    def call_converted(*args_and_captured: Any) -> Any:
         count = len(args_and_captured) - len(captured)
         args, values = args_and_captured[:count], args_and_captured[count:]
         leaves, tree = xtree.flatten(tuple(args))
@@ -262,7 +262,7 @@ def closure_convert(
         operands = [as_array(x) for x in (*values, *leaves)]
         return xtree.unflatten(out_tree, eval_jaxpr(closed.jaxpr, closed.consts, *operands))
 
-    return call, captured
+    return call_converted, captured
 
 
 class ensure_compile_time_eval:  # noqa: N801 - named as users know it
@@ -287,8 +287,8 @@ class ensure_compile_time_eval:  # noqa: N801 - named as users know it
         """Return `fun` with its operations evaluated at once."""
 
         @transforming(fun, "ensure_compile_time_eval")
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call_evaluated(*args: Any, **kwargs: Any) -> Any:
             with ensure_compile_time_eval():
                 return fun(*args, **kwargs)
 
-        return call
+        return call_evaluated

@@ -378,11 +378,11 @@ def named_call(fun: Callable[..., R], *, name: str | None = None) -> Callable[..
     scope = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
 
     @transforming(fun, "named_call")
-    def call(*args: Any, **kwargs: Any) -> R:
+    def call_named(*args: Any, **kwargs: Any) -> R:
         with named_scope(scope):
             return fun(*args, **kwargs)
 
-    return call
+    return call_named
 
 
 def raise_leaked(tracer: Tracer) -> NoReturn:

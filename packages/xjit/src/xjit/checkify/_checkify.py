@@ -496,7 +496,7 @@ def checkify(
 
     @transforming(f, "checkify")
     @boundary
-    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
+    def call_checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
         given, named = tree_map(_enter, (args, kwargs))
         out_tree: list[Any] = []
 
@@ -513,7 +513,7 @@ def checkify(
         state, outs = requested.run(closed, none, captured)
         return Error(*state), out_tree[0].unflatten(outs)
 
-    return call
+    return call_checked
 
 
 def _enter(x: Any) -> Any:

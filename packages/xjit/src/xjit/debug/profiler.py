@@ -382,11 +382,11 @@ def annotate_function(
     shown = name or getattr(func, "__qualname__", "") or type(func).__name__
 
     @transforming(func, "annotate_function")
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_annotated(*args: P.args, **kwargs: P.kwargs) -> R:
         with TraceAnnotation(shown, **decorator_kwargs):
             return func(*args, **kwargs)
 
-    return call
+    return call_annotated
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:

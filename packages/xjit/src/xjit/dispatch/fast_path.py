@@ -853,7 +853,7 @@ def _function_of_any(front_by_shape: dict[Any, FastPath], slow: Slow) -> Callabl
     """Return the function for any parameters, which only knows the fronts of calls it has met."""
     find = front_by_shape.get
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_jitted(*args: Any, **kwargs: Any) -> Any:
         try:
             # `_shape`, written out
             if not kwargs:
@@ -873,4 +873,4 @@ def _function_of_any(front_by_shape: dict[Any, FastPath], slow: Slow) -> Callabl
             shorten(error)
             raise
 
-    return call
+    return call_jitted

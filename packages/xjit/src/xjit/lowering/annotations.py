@@ -88,7 +88,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
     version = size_of(version)
 
     @transforming(decomposition, "composite")
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_composite(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             operands, in_tree = flat_arrays(args, "composite", "the argument")
             attributes = _attributes(name, kwargs)
@@ -102,7 +102,7 @@ def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Cal
             shorten(error)
             raise
 
-    return call
+    return call_composite
 
 
 def _program_for(

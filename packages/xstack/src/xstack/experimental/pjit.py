@@ -51,12 +51,12 @@ def pjit(
         return elsewhere if get_mesh().empty else over_mesh
 
     @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_placed(*args: Any, **kwargs: Any) -> Any:
         return choose()(*args, **kwargs)
 
     for name in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(call, name, _method(choose, name))
-    return call
+        setattr(call_placed, name, _method(choose, name))
+    return call_placed
 
 
 def _method(chosen: Callable[[], Any], name: str) -> Callable[..., Any]:
