@@ -20,7 +20,7 @@ X = np.random.default_rng(0).integers(-9, 10, N).astype(np.float32)  # whose sum
 
 def _sums(fun, *operands):
     found = padded_sums.find_padded_sums(make_jaxpr(fun)(*operands).jaxpr)
-    return sum(tree is not None for tree in found.values())
+    return sum(type(written) is padded_sums.PaddedSum for written in found.values())
 
 
 def _pad(x, low, high):
@@ -91,3 +91,32 @@ def test_sums_that_are_not_of_ends_alone_are_as_they_were():
     assert _sums(read_twice, X) == 1
     for found, expected in zip(jit(read_twice)(X), read_twice(xnp.asarray(X)), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint16"])
+@pytest.mark.parametrize("config", [((3, 4, 0),) * 2, ((-1, 5, 0), (0, -2, 0)), ((1, 1, 2),) * 2])
+def test_arguments_that_are_padded_have_the_bits_of_numpy(dtype, config):
+    x = X[:8192].reshape(64, 128).astype(dtype)
+    x[0, :2] = -0.0, 5
+    value = np.asarray(7, dtype) if dtype == "uint16" else np.asarray(-0.5, dtype)
+
+    def pad(x):
+        return lax.pad(x, value, config)
+
+    expected = np.asarray(pad(xnp.asarray(x)))
+    program = jit(pad).lower(x)
+    assert "bitcast_convert" in program.as_text()
+    found = np.asarray(jit(pad)(x))
+    assert found.dtype == dtype
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_padding_of_what_is_computed_is_as_it_was():
+    def text(fun, x):
+        return jit(fun).lower(x).as_text()
+
+    assert "bitcast_convert" in text(lambda x: xnp.pad(x, 1), X)
+    assert "bitcast_convert" not in text(lambda x: xnp.pad(x, 1), X[:100])
+    assert "bitcast_convert" not in text(lambda x: xnp.pad(2 * x, 1), X)
+    assert "bitcast_convert" not in text(lambda x: 2 * xnp.pad(x, 1), X)
+    assert "bitcast_convert" not in text(lambda x: xnp.pad(x, 1), X > 0)

@@ -449,7 +449,7 @@ def _find_plain_extremes(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
 
 def _find_padded_sums(
     builder: Builder, jaxpr: Jaxpr, plan: small_kernels.Plan
-) -> Mapping[Equation, padded_sums.PaddedSum | None]:
+) -> Mapping[Equation, padded_sums.Written | None]:
     keeps = builder.is_split or builder.platform != "cpu" or builder.module.is_portable
     if keeps or _keeps_lines(jaxpr, builder.module.scopes):
         return {}
@@ -458,7 +458,7 @@ def _find_padded_sums(
 
 def _write_with_others(
     builder: Builder, eqn: Equation, names: dict[Any, str], plan: small_kernels.Plan,
-    sums: Mapping[Equation, padded_sums.PaddedSum | None],
+    sums: Mapping[Equation, padded_sums.Written | None],
 ) -> None:  # fmt: skip
     """Write several equations where the last of them stands, and nothing for the others."""
     if eqn in plan.eqns:
