@@ -500,11 +500,11 @@ def _positive_number(x: Any, dtype: Any) -> int:
 
 
 def _quotient_by_a_number(x: Any, divisor: Any, number: int) -> Any:
-    """Return the floor of signed integers by a number above 0, which is that of no negative one."""
+    """Return the floor of signed integers by a number above 0, without a choice of signs."""
     if not number & (number - 1):
         return bind("shift_right_arithmetic", x, scalar_like(x, number.bit_length() - 1))
     sign = bind("shift_right_arithmetic", x, scalar_like(x, dtypes.iinfo(x.aval.dtype).bits - 1))
-    return bind("xor", bind("div", bind("xor", x, sign), divisor), sign)  # ~(~x / n) below 0
+    return bind("add", bind("div", bind("sub", x, sign), divisor), sign)  # (x + 1) / n - 1 below 0
 
 
 @binary_function()
