@@ -33,6 +33,20 @@ def test_older_compilers_are_told_to_leave_tiles_out(monkeypatch):
     assert _options() is None
 
 
+def test_programs_that_only_transpose_have_tiles(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(gateway, "TILES_BY_WAY_OF_STACK", True)
+
+    def options(fun, *shape):
+        return with_suited_options(None, jit(fun).lower(xnp.ones(shape)).as_text(), "cpu")
+
+    assert options(lambda x: x.T, 500, 400) is None
+    assert options(lambda x: x.transpose(0, 2, 1, 3).reshape(64, -1), 64, 128, 4, 32) is None
+    assert options(lambda x: x.swapaxes(2, 3), 64, 128, 4, 32) == WITHOUT_TILES
+    assert options(lambda x: x + x.T, 500, 500) == WITHOUT_TILES
+    assert options(lambda x: x.reshape(-1) * 2, 500, 400) == WITHOUT_TILES
+
+
 @pytest.mark.skipif(not gateway.TILES_BY_WAY_OF_STACK, reason="the compiler shows no LLVM code")
 def test_no_older_compiler_passes_a_negation_through_the_stack(monkeypatch, tmp_path):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
