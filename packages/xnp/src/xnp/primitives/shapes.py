@@ -297,7 +297,8 @@ def _concatenate_batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension: 
 
 def _concatenate_cost(avals_in: Any, avals_out: Any, *, dimension: int) -> float:
     """Count the pieces of rows: NumPy copies long ones as fast as XLA, and 5 ns go by for each."""
-    return 5.0 * len(avals_in) * math.prod(avals_out[0].shape[:dimension])
+    rows: int = math.prod(avals_out[0].shape[:dimension])
+    return 5.0 * len(avals_in) * rows
 
 
 concatenate_p: Primitive = Primitive(
