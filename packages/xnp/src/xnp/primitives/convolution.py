@@ -284,6 +284,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     if _pads_first(b, lhs, params):
         operands, lhs, params = _pad(b, operands, lhs, params)
         avals_in = [lhs, rhs]
+    elif _is_exchanged(b, lhs, rhs, out, params):
+        operands, lhs, params = _pad_behind_barriers(b, operands, lhs, params)
+        avals_in = [lhs, rhs]
     total = out.dtype
     is_native = lhs.dtype == rhs.dtype and b.platform != "cpu" and dtypes.is_floating(total)
     if not is_native or dtypes.itemsize_bits(total) <= 8:  # cuDNN refuses most of the latter
@@ -336,6 +339,74 @@ def _pad(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
         f"{', '.join(texts)}, interior_padding = array<i64: 0, 0, 0>",
     )  # fmt: skip
     return [x, kernel], wide, {**params, "padding": ((0, 0),)}
+
+
+_LEAST_WORK = 1 << 14  # products, below which padding takes longer than it saves
+_MOST_TAPS = 8  # of a kernel, for each element of space: the padded product does more than XLA's
+
+
+def _is_exchanged(
+    b: Builder, lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: Any
+) -> bool:
+    """Return whether XLA for CPUs exchanges input and kernel, and computes by its slowest way.
+
+    It does where the kernel has more elements in space than the input, 3x3 and 2x2, since there are
+    fewer products then. The exchanged convolution reverses its kernel, which no fast routine of
+    XLA's knows: (8,2,2,64) by (3,3,64,64) takes 164 us, and 33 as one of an input padded before,
+    which compiles in half the time. `SwapConvOperands` of XLA's algebraic simplifier.
+    """
+    if b.platform != "cpu" or not lhs.dtype == rhs.dtype == out.dtype == np.float32 or is_split(b):
+        return False
+    if not all(type(a.size) is int for a in (lhs, rhs, out)):
+        return False
+    if params["feature_group_count"] != 1 or params["batch_group_count"] != 1:
+        return False
+    spec = params["dimension_numbers"]
+    taps = elements = 1
+    for n, k, stride, pads, l_dilation, r_dilation in zip(
+        [lhs.shape[d] for d in spec.lhs_spec[2:]], [rhs.shape[d] for d in spec.rhs_spec[2:]],
+        *[params[name] for name in ("window_strides", "padding", "lhs_dilation", "rhs_dilation")],
+        strict=True,
+    ):  # fmt: skip
+        if tuple(pads) == (0, 0) and r_dilation == 1:
+            if k == n and l_dilation == stride == 1:
+                continue  # a product along this dimension
+            if l_dilation == k == stride + 1:
+                continue  # groups along this dimension
+        taps *= k
+        elements *= k if n == stride == l_dilation == r_dilation == 1 else n
+    work = out.size * lhs.shape[spec.lhs_spec[1]] * elements
+    return elements < taps <= _MOST_TAPS * elements and work >= _LEAST_WORK
+
+
+def _pad_behind_barriers(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
+    """Write the input with zeros around and between; its type and the params without these.
+
+    XLA pads equal shapes by one kernel, as the barriers keep what is before and after out of it, and
+    would fold the padding into the convolution without them. One dimension at a time, since LLVM
+    takes three times as long for a kernel of two.
+    """
+    x, kernel = operands
+    spec, number = params["dimension_numbers"], shaped_array((), lhs.dtype)
+    zero = b.scalar(0, lhs.dtype)
+    (x,) = b.op("stablehlo.optimization_barrier", [x], [lhs], [lhs])
+    for dim, pads, dilation in zip(
+        spec.lhs_spec[2:], params["padding"], params["lhs_dilation"], strict=True
+    ):
+        if tuple(pads) == (0, 0) and dilation == 1:
+            continue
+        texts = []
+        for name, n in zip(("edge_padding_low", "edge_padding_high", "interior_padding"),
+                           (*pads, dilation - 1), strict=True):  # fmt: skip
+            numbers = ", ".join([str(n if d == dim else 0) for d in range(lhs.ndim)])
+            texts.append(f"{name} = array<i64: {numbers}>")
+        size = sum(pads) + dilated_size(lhs.shape[dim], dilation)
+        wide = shaped_array((*lhs.shape[:dim], size, *lhs.shape[dim + 1 :]), lhs.dtype)
+        (x,) = b.op("stablehlo.pad", [x, zero], [lhs, number], [wide], ", ".join(texts))
+        lhs = wide
+        (x,) = b.op("stablehlo.optimization_barrier", [x], [lhs], [lhs])
+    count = len(params["padding"])
+    return [x, kernel], lhs, {**params, "padding": ((0, 0),) * count, "lhs_dilation": (1,) * count}
 
 
 def _integer_text(
