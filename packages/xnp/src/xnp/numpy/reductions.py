@@ -30,7 +30,10 @@ from xnp.numpy.dispatch import (
 )
 from xnp.numpy.indexing import no_out
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
-from xprim import Array, ConcreteArray, Tracer, as_array, axis_size, dtypes, scalar_array
+from xprim import (
+    Array, ConcreteArray, Tracer, Zero, as_array, axis_size, custom_jvp_call_p, dtypes,
+    scalar_array, state,
+)  # fmt: skip
 from xprim.array import check_numbers
 from xprim.avals import SymbolicSize
 from xprim.errors import message
@@ -734,20 +737,46 @@ def _divisor(count: Any, total: Any) -> Any:
 
 
 @dispatch_on(1)
-def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
+def _var(
+    a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool, is_staged: bool
+) -> Array:
     (a,) = inexact("var", a)
     aval = a.aval
     axes = dims_and_names(axis, aval.ndim, "var")
     steps = computation_dtype(aval.dtype if dtype is None else dtype)
     if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(steps):
         a = convert_to(a, steps, aval.weak_type)
-    squares = square_distance(a, _mean(a, axes, None, True))
+    center = _mean(a, axes, None, True)
+    if is_staged and not dtypes.is_complex(a.aval.dtype):
+        operands = broadcast_all("var", a, center)
+        (squares,) = custom_jvp_call_p.bind(*operands, call=_squares, jvp=_squares_jvp)
+    else:
+        squares = square_distance(a, center)
     total = keep_dims(bind_reduction("reduce_sum", squares, axes), aval.shape, axes, keepdims)
     count = _count(aval.shape, axes) - ddof
     result = bind("div", total, _divisor(count, total))
     if root:
         result = bind("sqrt", result)
     return _in_result_dtype(result, aval, dtype)
+
+
+# The sum of the squared distances from the mean does not depend on the mean, to first order:
+# d sum (x - m)^2 = 2 sum (x - m) x_dot - 2 m_dot sum (x - m), and the last sum is 0. So programs
+# leave it out: a sum over all elements less in each backward pass. The distances in what is left
+# have the mean's derivative, so the second derivatives are right. Eager functions have kernels that
+# a call inside would slow.
+
+
+def _squares(x: Any, center: Any) -> tuple[Any, ...]:
+    return (bind("integer_pow", bind("sub", x, center), y=2),)
+
+
+def _squares_jvp(primals: Any, tangents: Any) -> Any:
+    outs = custom_jvp_call_p.bind(*primals, call=_squares, jvp=_squares_jvp)
+    if type(tangents[0]) is Zero:
+        return outs, (Zero(outs[0].aval.to_tangent_aval()),)
+    distance = bind("sub", *primals)
+    return outs, (bind("mul", tangents[0], bind("add", distance, distance)),)
 
 
 def _in_result_dtype(x: Any, aval: Any, dtype: Any) -> Array:
@@ -782,7 +811,8 @@ def _measure_spread(
         raise ValueError(f"{operation}: the dtype must hold fractions, got {dtype.name}.")
     traced = isinstance(ddof, Tracer) and ddof.concrete() is None
     if where is None and mean is None and not traced:
-        return _var(a, axis, dtype, ddof, keepdims, root)
+        is_staged = state.trace.keeps_sources
+        return _var(a, axis, dtype, ddof, keepdims, root, is_staged)
     (a,) = inexact(operation, a)
     aval, a = a.aval, wide(a)
     center = _center(a, axis, where) if mean is None else wide(array_of(mean, operation))
