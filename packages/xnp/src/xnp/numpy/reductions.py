@@ -31,8 +31,16 @@ from xnp.numpy.dispatch import (
 from xnp.numpy.indexing import no_out
 from xnp.primitives.table import bind, broadcast_to, fill, reshape, scalar_like, select
 from xprim import (
-    Array, ConcreteArray, Tracer, Zero, as_array, axis_size, custom_jvp_call_p, dtypes,
-    scalar_array, state,
+    Array,
+    ConcreteArray,
+    Tracer,
+    Zero,
+    as_array,
+    axis_size,
+    custom_jvp_call_p,
+    dtypes,
+    scalar_array,
+    state,
 )  # fmt: skip
 from xprim.array import check_numbers
 from xprim.avals import SymbolicSize

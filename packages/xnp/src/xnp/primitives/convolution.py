@@ -382,14 +382,12 @@ def _is_exchanged(
 def _pad_behind_barriers(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
     """Write the input with zeros around and between; its type and the params without these.
 
-    XLA pads equal shapes by one kernel, as the barriers keep what is before and after out of it, and
-    would fold the padding into the convolution without them. One dimension at a time, since LLVM
-    takes three times as long for a kernel of two.
+    Without barriers XLA would fold the padding into the convolution, and exchange its operands. One
+    dimension at a time, since LLVM takes three times as long for a kernel that pads two.
     """
     x, kernel = operands
     spec, number = params["dimension_numbers"], shaped_array((), lhs.dtype)
     zero = b.scalar(0, lhs.dtype)
-    (x,) = b.op("stablehlo.optimization_barrier", [x], [lhs], [lhs])
     for dim, pads, dilation in zip(
         spec.lhs_spec[2:], params["padding"], params["lhs_dilation"], strict=True
     ):

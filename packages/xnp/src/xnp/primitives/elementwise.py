@@ -1122,7 +1122,7 @@ logistic_rest_p = unary(
 )  # fmt: skip
 
 
-# silu(x) = x logistic(x), whose product at -inf would be NaN: beyond these the logistic is 0 or 1.
+# silu(x) = x / (1 + e^-x), which at -inf would be NaN: beyond these the logistic is 0 or 1.
 _LOGISTIC_ENDS = 1000.0
 
 
@@ -1132,12 +1132,16 @@ def _ends(dtype: np.dtype[Any]) -> float:
 
 @in_wider
 def _silu_numpy(x: Any) -> Any:
-    return np.maximum(x, np.asarray(-_LOGISTIC_ENDS, x.dtype)) * _logistic_numpy(x)
+    one = np.ones((), x.dtype)
+    return np.maximum(x, np.asarray(-_LOGISTIC_ENDS, x.dtype)) / (one + np.exp(-x))
 
 
 def _silu_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    # by negative numbers, as the derivative writes the logistic by positive ones: if both read one,
+    # XLA would write it to memory by a kernel of its own
     x = Text(b, operands[0], avals_out[0])
-    return [(x.op("maximum", -_ends(x.aval.dtype)) * x.op("logistic")).name]
+    logistic = x.like(-1.0) / (-1.0 - (-x).op("exponential"))
+    return [(x.op("maximum", -_ends(x.aval.dtype)) * logistic).name]
 
 
 def _silu_jvp(x_dot: Any, y: Any, x: Any) -> Any:
