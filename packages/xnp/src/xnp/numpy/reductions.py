@@ -37,8 +37,8 @@ from xprim import (
     Zero,
     as_array,
     axis_size,
-    custom_jvp_call_p,
     dtypes,
+    get_primitive,
     scalar_array,
     state,
 )  # fmt: skip
@@ -757,7 +757,7 @@ def _var(
     center = _mean(a, axes, None, True)
     if is_staged and not dtypes.is_complex(a.aval.dtype):
         operands = broadcast_all("var", a, center)
-        (squares,) = custom_jvp_call_p.bind(*operands, call=_squares, jvp=_squares_jvp)
+        (squares,) = _bind_squares(*operands)
     else:
         squares = square_distance(a, center)
     total = keep_dims(bind_reduction("reduce_sum", squares, axes), aval.shape, axes, keepdims)
@@ -775,12 +775,17 @@ def _var(
 # a call inside would slow.
 
 
+def _bind_squares(x: Any, center: Any) -> Any:
+    call = get_primitive("custom_jvp_call")  # by its name: few imports of this module need it
+    return call.bind(x, center, call=_squares, jvp=_squares_jvp)
+
+
 def _squares(x: Any, center: Any) -> tuple[Any, ...]:
     return (bind("integer_pow", bind("sub", x, center), y=2),)
 
 
 def _squares_jvp(primals: Any, tangents: Any) -> Any:
-    outs = custom_jvp_call_p.bind(*primals, call=_squares, jvp=_squares_jvp)
+    outs = _bind_squares(*primals)
     if type(tangents[0]) is Zero:
         return outs, (Zero(outs[0].aval.to_tangent_aval()),)
     distance = bind("sub", *primals)
