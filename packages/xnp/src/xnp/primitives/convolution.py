@@ -361,6 +361,13 @@ def _is_exchanged(
         return False
     if params["feature_group_count"] != 1 or params["batch_group_count"] != 1:
         return False
+    taps, elements = _count_in_space(lhs, rhs, params)
+    work = out.size * lhs.shape[params["dimension_numbers"].lhs_spec[1]] * elements
+    return elements < taps <= _MOST_TAPS * elements and work >= _LEAST_WORK
+
+
+def _count_in_space(lhs: ShapedArray, rhs: ShapedArray, params: Any) -> tuple[int, int]:
+    """Return how many elements of kernel and input in space XLA compares."""
     spec = params["dimension_numbers"]
     taps = elements = 1
     for n, k, stride, pads, l_dilation, r_dilation in zip(
@@ -375,8 +382,7 @@ def _is_exchanged(
                 continue  # groups along this dimension
         taps *= k
         elements *= k if n == stride == l_dilation == r_dilation == 1 else n
-    work = out.size * lhs.shape[spec.lhs_spec[1]] * elements
-    return elements < taps <= _MOST_TAPS * elements and work >= _LEAST_WORK
+    return taps, elements
 
 
 def _pad_behind_barriers(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
@@ -398,7 +404,7 @@ def _pad_behind_barriers(b: Builder, operands: Any, lhs: ShapedArray, params: An
                            (*pads, dilation - 1), strict=True):  # fmt: skip
             numbers = ", ".join([str(n if d == dim else 0) for d in range(lhs.ndim)])
             texts.append(f"{name} = array<i64: {numbers}>")
-        size = sum(pads) + dilated_size(lhs.shape[dim], dilation)
+        size = sum(pads) + dilate_size(lhs.shape[dim], dilation)
         wide = shaped_array((*lhs.shape[:dim], size, *lhs.shape[dim + 1 :]), lhs.dtype)
         (x,) = b.op("stablehlo.pad", [x, zero], [lhs, number], [wide], ", ".join(texts))
         lhs = wide
