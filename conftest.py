@@ -13,12 +13,14 @@ import itertools
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.nets.cells import IN_FULL, spread
 
 PACKAGES = Path(__file__).parent / "packages"
@@ -58,6 +60,7 @@ def _isolate_environment() -> Path | None:
 
 
 _folder = _isolate_environment()
+subprocess.run = processes.run  # shows the stacks of a process that runs into its time
 
 # Shells start what runs in the background with Ctrl-C ignored; tests send it to themselves.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

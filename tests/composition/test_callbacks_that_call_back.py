@@ -13,6 +13,8 @@ import textwrap
 
 import pytest
 
+from tests.processes import communicate
+
 PROGRAM = """
     import faulthandler, sys, threading
     faulthandler.dump_traceback_later(240, exit=True)
@@ -163,7 +165,7 @@ def test_a_callback_that_calls_back_works_or_raises(kinds):
         for how in kinds
     ]  # fmt: skip
     for how, process in zip(kinds, processes, strict=True):
-        out, err = process.communicate(timeout=300)
+        out, err = communicate(process, 300)
         assert process.returncode == 0, f"{how}: {out[-1500:]}\n{err[-3000:]}"
         *lines, last = out.splitlines()
         assert last == "all done" and len(lines) == 50

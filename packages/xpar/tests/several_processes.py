@@ -1,6 +1,7 @@
 """Run a program in several processes that work together, and never leave one behind."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -71,7 +72,10 @@ def _ended(process, timeout):
     try:
         printed, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.kill()
+        if timeout:  # it hangs: its fault handler shows where
+            process.send_signal(signal.SIGABRT)
+        else:
+            process.kill()
         printed, _ = process.communicate()
     lines = [line for line in printed.splitlines() if not line.startswith("[Gloo]")]
     return process.returncode, "\n".join(lines)

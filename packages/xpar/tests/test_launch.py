@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from tests.processes import communicate
 from xpar import distributed, launch
 
 
@@ -39,7 +40,7 @@ def test_processes_have_numbers_addresses_and_arguments_and_their_lines_are_merg
         print("to the other stream", file=sys.stderr)
     """
     launcher = start(tmp_path, script, "-n", "3", "--devices", "2", "--color", "always")
-    printed, errors = launcher.communicate(timeout=60)
+    printed, errors = communicate(launcher, 60)
     assert launcher.returncode == 0 and errors == ""
     tags = ["\033[36m[0]\033[0m", "\033[33m[1]\033[0m", "\033[32m[2]\033[0m"]
     assert sorted(printed.splitlines()) == sorted(
@@ -72,7 +73,7 @@ def test_when_one_dies_the_others_are_ended_and_its_traceback_is_last(tmp_path):
         time.sleep(600)
     """
     launcher = start(tmp_path, script, "-n", "3")
-    printed, errors = launcher.communicate(timeout=60)
+    printed, errors = communicate(launcher, 60)
     lines = printed.splitlines()
     assert launcher.returncode == 1
     assert errors == "launch: process 1 of 3 ended with status 1; the others were ended.\n"
@@ -90,7 +91,7 @@ def test_a_process_that_is_killed_is_named_with_the_signal(tmp_path):
         os.kill(os.getpid(), signal.SIGSTOP)
     """
     launcher = start(tmp_path, script, "-n", "2")
-    _, errors = launcher.communicate(timeout=60)
+    _, errors = communicate(launcher, 60)
     assert launcher.returncode == 128 + 9
     assert errors == "launch: process 0 of 2 ended by SIGKILL; the others were ended.\n"
 
@@ -109,7 +110,7 @@ def test_signals_are_passed_on(tmp_path):
     first = [launcher.stdout.readline(), launcher.stdout.readline()]
     assert sorted(first) == ["[0] ready\n", "[1] ready\n"]
     launcher.send_signal(signal.SIGINT)
-    printed, _ = launcher.communicate(timeout=60)
+    printed, _ = communicate(launcher, 60)
     assert sorted(printed.splitlines()) == ["[0] got SIGINT", "[1] got SIGINT"]
     assert launcher.returncode == 0
 
@@ -117,7 +118,7 @@ def test_signals_are_passed_on(tmp_path):
 def test_wrong_command_lines_are_refused(tmp_path):
     for options, text in ((("-n", "0"), "'0' is not a positive number"), ((), "required: -n")):
         launcher = start(tmp_path, "", *options)
-        assert text in launcher.communicate(timeout=60)[1]
+        assert text in communicate(launcher, 60)[1]
         assert launcher.returncode == 2
 
 

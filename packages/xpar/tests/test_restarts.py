@@ -18,6 +18,7 @@ import pytest
 
 from packages.xpar.tests.surviving_job import HEARTBEAT, SAVE_INTERVAL, exact_training
 from packages.xpar.tests.test_launch import start
+from tests.processes import communicate
 from xpar import checkpoints
 
 pytest.importorskip("safetensors")
@@ -73,7 +74,7 @@ class RunningJob:
 
     def finish(self):
         """Wait for the end; return what the launcher printed."""
-        return self.launcher.communicate(timeout=120)[0]
+        return communicate(self.launcher, 120)[0]
 
     def __enter__(self):
         return self
@@ -335,7 +336,7 @@ def test_the_others_name_a_process_whose_host_is_cut_off(network, tmp_path):
             time.sleep(0.05)
         network.run("link", "set", "v2", "down", at=0)
         for process in processes[:2]:
-            said = process.communicate(timeout=HEARTBEAT + 30)[1]
+            said = communicate(process, HEARTBEAT + 30)[1]
             assert "ProcessFailureError: distributed: process 2 of 3" in said, said
 
 
@@ -348,12 +349,12 @@ def test_no_attempt_follows_the_last_one_or_a_request_to_end(tmp_path):
         time.sleep(600)
     """
     launcher = start(tmp_path, script, "-n", "2", "--restarts", "2")
-    printed, errors = launcher.communicate(timeout=60)
+    printed, errors = communicate(launcher, 60)
     assert launcher.returncode == 3
     assert [f"[0] attempt {i}" in printed for i in range(4)] == [True] * 3 + [False]
     assert errors.count("process 0 of 2 ended with status 3; the others were ended.") == 3
     launcher = start(tmp_path, script.replace('"one"', '"two"'), "-n", "2", "--restarts", "2")
     assert launcher.stdout.readline().endswith("attempt 0\n")
     launcher.send_signal(signal.SIGTERM)
-    printed, errors = launcher.communicate(timeout=60)
+    printed, errors = communicate(launcher, 60)
     assert launcher.returncode == 128 + 15 and "attempt 1" not in printed + errors

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.processes import communicate
 from xstack.demo.__main__ import main
 
 
@@ -147,7 +148,7 @@ def test_ctrl_c_at_any_moment_leaves_pictures_of_what_there_is(tmp_path, seconds
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = communicate(process, 120)
     assert process.returncode == 130, err
     assert err == ""
     assert "stopped by the user, drawing what there is" in out
@@ -162,7 +163,7 @@ def test_a_second_ctrl_c_ends_the_demo_at_once_without_a_traceback(tmp_path):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
         process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = communicate(process, 120)
     # the second may come when Python is ending already, and takes signals no more
     assert process.returncode in (130, -signal.SIGINT)
     assert err in ("", "demo: stopped\n")
