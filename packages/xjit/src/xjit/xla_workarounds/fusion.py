@@ -37,7 +37,7 @@ from typing import Any, Final
 
 from xjit.jaxlib_gateway import DROPS_BARRIERS, MISREADS_REPEATED_FACTORS
 from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Primitive, Var
-from xprim.jaxpr import held_programs
+from xprim.jaxpr import programs_inside
 
 __all__ = ()
 
@@ -366,12 +366,16 @@ def recomputes(closed: ClosedJaxpr) -> bool:
 
 
 def _recomputes(closed: ClosedJaxpr) -> bool:
-    return any(
-        (eqn.params.get("differentiated") and eqn.params.get("prevent_cse"))
-        or any(map(recomputes, held_programs(eqn.params)))
-        for eqn in closed.jaxpr.eqns
-        if eqn.params
-    )
+    waiting, found = [closed], {closed}  # no recursion: programs nest deeper than frames may
+    while waiting:
+        program = waiting.pop()
+        params = [eqn.params for eqn in program.jaxpr.eqns if eqn.params]
+        if any(p.get("differentiated") and p.get("prevent_cse") for p in params):
+            return True
+        inside = [inner for inner in programs_inside(program) if inner not in found]
+        found.update(inside)
+        waiting += inside
+    return False
 
 
 # ------------------------------------------------------------------------------- sums of products
