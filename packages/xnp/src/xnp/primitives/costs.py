@@ -28,6 +28,9 @@ __all__ = ()
 CostRule = Callable[..., float]
 Avals = Sequence[ShapedArray]
 
+view = no_work_of_numpy
+"""The rule of operations whose result is a view in NumPy."""
+
 _NARROW = 4.0  # 16-bit floats and the like, which NumPy converts one by one
 
 
