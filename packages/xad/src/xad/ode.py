@@ -96,15 +96,7 @@ def odeint(
     of each derivative is controlled as that of the solution is, by `rtol` and `atol`.
     """
     check_function(func, "odeint")
-    fits: dict[str, Any] = {
-        "rtol": rtol >= 0, "atol": atol >= 0, "mxstep": mxstep > 0, "hmax": hmax > 0
-    }  # fmt: skip
-    for name, is_fit in fits.items():
-        require(
-            isinstance(is_fit, Tracer) or is_fit, "odeint",
-            f"{name} must be {'at least 0' if name.endswith('tol') else 'positive'}.",
-            got={"rtol": rtol, "atol": atol, "mxstep": mxstep, "hmax": hmax}[name],
-        )  # fmt: skip
+    _check_limits(rtol=rtol, atol=atol, mxstep=mxstep, hmax=hmax)
     start = xtree.map(lambda x: _check(x, "y0", dtypes.is_inexact), y0)
     times = _check(t, "t", dtypes.is_floating)
     require(times.ndim == 1 and times.size, "odeint", "the times must be a vector of one or more, "
@@ -144,6 +136,16 @@ def odeint(
         field, limits, flat, xnp.where(ascends, times, latest), direction, *parts
     )
     return lax.map(whole, xnp.where(ascends[:, None], solution, np.nan))
+
+
+def _check_limits(**values: Any) -> None:
+    for name, value in values.items():
+        may_be_zero = name.endswith("tol")
+        is_fit = value >= 0 if may_be_zero else value > 0
+        require(
+            isinstance(is_fit, Tracer) or is_fit, "odeint",
+            f"{name} must be {'at least 0' if may_be_zero else 'positive'}.", got=value,
+        )  # fmt: skip
 
 
 def _check_field(leaves: Sequence[Any], avals: Sequence[Any]) -> None:

@@ -431,6 +431,26 @@ _POLL = 0.05
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status: that of the process which failed first."""
+    options = _parse(arguments)
+    command = [sys.executable, *(["-m"] if options.module else []), options.script]
+    is_coloured = sys.stdout.isatty() if options.color == "auto" else options.color == "always"
+    rendezvous, status = None, 1
+    try:
+        rendezvous = _rendezvous(options)
+        job = _job(options)
+        status = launch(
+            [*command, *options.arguments], job, options.devices, is_coloured, options.heartbeat
+        )
+    except (HostsMissingError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+    finally:
+        if rendezvous is not None:
+            rendezvous.close(status)
+    return status
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options of the command line, or say what is wrong and end the process."""
     parser = argparse.ArgumentParser(
         prog="python -m xpar", description="Run a program in several processes of this machine.",
         epilog="The program calls xpar.distributed.initialize() without arguments.",
@@ -473,21 +493,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--host {options.host} is not below --hosts {options.hosts}")
     if options.hosts > 1 and options.coordinator_address is None:
         parser.error("--coordinator-address HOST:PORT says where the launchers of the hosts meet")
-    command = [sys.executable, *(["-m"] if options.module else []), options.script]
-    is_coloured = sys.stdout.isatty() if options.color == "auto" else options.color == "always"
-    rendezvous, status = None, 1
-    try:
-        rendezvous = _rendezvous(options)
-        job = _job(options)
-        status = launch(
-            [*command, *options.arguments], job, options.devices, is_coloured, options.heartbeat
-        )
-    except (HostsMissingError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-    finally:
-        if rendezvous is not None:
-            rendezvous.close(status)
-    return status
+    return options
 
 
 def _rendezvous(options: argparse.Namespace) -> Rendezvous | None:

@@ -1587,29 +1587,54 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     hosts = dispatch.elements_now(x)
     if hosts is not None and dtype in OF_C:
         return split_now(x, *hosts)
+    tiny, y = _as_units(x)
+    mantissa, exponent = _split_bits(y)
     info = dtypes.finfo(dtype)
-    width = 8 * dtype.itemsize
-    integer = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}[width]
-    # the bits of a subnormal number count the least ones: compiled, a product would be of zero
-    bits = bind("bitcast_convert_type", x, new_dtype=integer)
-    count = bind("and", bits, scalar_like(bits, (1 << info.nmant) - 1))
-    tiny = bind("lt", bind("abs", x), scalar_like(x, float(info.smallest_normal)))
-    units = cast(count, dtype)
-    units = select(bind("lt", bits, scalar_like(bits, 0)), bind("neg", units), units)
-    y = select(tiny, units, x)
-    bits = bind("bitcast_convert_type", y, new_dtype=integer)
-    field = (1 << (width - 1 - info.nmant)) - 1
-    shifted = bind("shift_right_logical", bits, scalar_like(bits, info.nmant))
-    exponent = bind("sub", bind("and", shifted, scalar_like(bits, field)),
-                    scalar_like(bits, field // 2 - 1))  # fmt: skip
-    cleared = bind("and", bits, scalar_like(bits, ~(field << info.nmant)))
-    halved = bind("or", cleared, scalar_like(bits, (field // 2 - 1) << info.nmant))
-    mantissa = bind("bitcast_convert_type", halved, new_dtype=dtype)
     below = bind("sub", exponent, scalar_like(exponent, info.nmant - info.minexp))
     exponent = select(tiny, below, exponent)
     plain = bind("or", bind("eq", y, scalar_like(x, 0)), bind("not", bind("is_finite", x)))
     exponent = select(plain, scalar_like(exponent, 0), exponent)
-    # the exponent is constant, so the mantissa moves as x does, divided by 2^exponent
+    mantissa = bind("add", mantissa, _movement(x, y, mantissa, tiny, plain))
+    return select(plain, x, mantissa), cast(exponent, dtypes.int32)
+
+
+_INTEGER_BY_WIDTH = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
+
+
+def _bits(x: Array) -> Array:
+    integer = _INTEGER_BY_WIDTH[8 * x.aval.dtype.itemsize]
+    return bind("bitcast_convert_type", x, new_dtype=integer)
+
+
+def _as_units(x: Array) -> tuple[Array, Array]:
+    """Return where x is subnormal, and x with such numbers as multiples of the least one.
+
+    Their bits count the least ones; compiled, a product would be of zero.
+    """
+    info, bits = dtypes.finfo(x.aval.dtype), _bits(x)
+    count = bind("and", bits, scalar_like(bits, (1 << info.nmant) - 1))
+    tiny = bind("lt", bind("abs", x), scalar_like(x, float(info.smallest_normal)))
+    units = cast(count, x.aval.dtype)
+    units = select(bind("lt", bits, scalar_like(bits, 0)), bind("neg", units), units)
+    return tiny, select(tiny, units, x)
+
+
+def _split_bits(y: Array) -> tuple[Array, Array]:
+    """Return the mantissa in [0.5, 1) and the exponent of normal numbers."""
+    dtype, bits = y.aval.dtype, _bits(y)
+    nmant = dtypes.finfo(dtype).nmant
+    field = (1 << (8 * dtype.itemsize - 1 - nmant)) - 1
+    shifted = bind("shift_right_logical", bits, scalar_like(bits, nmant))
+    exponent = bind("sub", bind("and", shifted, scalar_like(bits, field)),
+                    scalar_like(bits, field // 2 - 1))  # fmt: skip
+    cleared = bind("and", bits, scalar_like(bits, ~(field << nmant)))
+    halved = bind("or", cleared, scalar_like(bits, (field // 2 - 1) << nmant))
+    return bind("bitcast_convert_type", halved, new_dtype=dtype), exponent
+
+
+def _movement(x: Array, y: Array, mantissa: Array, tiny: Array, plain: Array) -> Array:
+    """Return a zero with the tangent of the mantissa: that of x divided by 2^exponent."""
+    info = dtypes.finfo(x.aval.dtype)
     y = select(plain, scalar_like(x, 1), y)
     rate = bind("stop_gradient", bind("div", mantissa, y))
     scale = select(tiny, scalar_like(x, 2.0 ** (info.nmant + 2)), scalar_like(x, 1))
@@ -1617,9 +1642,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     rate = bind("mul", rate, select(tiny, scalar_like(x, rest), scalar_like(x, 1)))
     scaled = bind("mul", x, scale)
     scaled = select(plain, scalar_like(x, 0), scaled)
-    moved = bind("mul", bind("sub", scaled, bind("stop_gradient", scaled)), rate)
-    mantissa = bind("add", mantissa, moved)
-    return select(plain, x, mantissa), cast(exponent, dtypes.int32)
+    return bind("mul", bind("sub", scaled, bind("stop_gradient", scaled)), rate)
 
 
 # --- complex parts --------------------------------------------------------------------------------

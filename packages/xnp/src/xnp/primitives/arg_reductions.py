@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,43 +99,20 @@ _TINY_FLOATS = (dtypes.float4_e2m1fn, dtypes.float6_e2m3fn, dtypes.float6_e3m2fn
 
 
 def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Callable[..., Any]:
-    """Return the lowering.
+    """Return the lowering: on CPUs by the extreme element and its place, else in one reduction.
 
     Args:
       better: how elements are compared, GT or LT.
       worst: from a dtype to the neutral element.
       extreme: the name of the primitive that finds the element.
     """
+    # XLA wants all operands of a reduction in one layout, and elements of less than a byte have
+    # layouts of their own (`reduce_decomposer.cc`)
+    whole_bytes = upcast(partial(_write_pairs, better, worst), TWO_BITS + FOUR_BITS, np.int8)
+    in_pairs = upcast(whole_bytes, _TINY_FLOATS, np.float32)
 
-    def in_two_passes(x: Any, *, axes: Any, index_dtype: Any) -> Any:
-        shape, dtype = x.aval.shape, x.aval.dtype
-        others = tuple([d for d in range(len(shape)) if d != axes[0]])
-        hit = bind("eq", x, broadcast_to(bind(extreme, x, axes=axes), shape, others))
-        if dtypes.is_floating(dtype):  # the extreme is NaN where there is one, and equals none
-            hit = bind("or", hit, bind("ne", x, x))
-        places = bind("iota", dtype=index_dtype, shape=shape, dimension=axes[0])
-        behind = fill(shape, int(dtypes.iinfo(index_dtype).max), index_dtype)
-        return (bind("reduce_min", select(hit, places, behind), axes=axes),)
-
-    def in_blocks(x: Any, *, axes: Any, index_dtype: Any) -> Any:
-        """Find the first block of the last dimension with the extreme element, then its place."""
-        *ahead, size = x.aval.shape
-        rows, width = math.prod(ahead), _width_of_blocks(size, x.aval.size)
-        blocks = reshape(x, (rows, size // width, width))
-        bests = bind(extreme, blocks, axes=(2,))
-        (block,) = in_two_passes(bests, axes=(1,), index_dtype=index_dtype)
-        numbers = GatherDimensionNumbers((1,), (1,), (1,), (0,), (0,))
-        found = bind(
-            "gather", blocks, reshape(block, (rows, 1)), dimension_numbers=numbers,
-            slice_sizes=(1, 1, width), indices_are_sorted=False, unique_indices=False,
-            mode=PROMISE_IN_BOUNDS, fill_value=None,
-        )  # fmt: skip
-        (place,) = in_two_passes(found, axes=(1,), index_dtype=index_dtype)
-        start = bind("mul", block, fill((rows,), width, index_dtype))
-        return (reshape(bind("add", start, place), ahead),)
-
-    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
-                       index_dtype: Any) -> Any:  # fmt: skip
+    def cpu_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
+                 index_dtype: Any) -> Any:  # fmt: skip
         aval = avals_in[0]
         is_known = type(aval.size) is int and not is_split(b)
         if is_known and aval.size < _FEW:
@@ -142,35 +120,66 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
         is_long = is_known and axes[0] == aval.ndim - 1
         is_long = is_long and aval.shape[-1] <= dtypes.iinfo(index_dtype).max
         is_long = is_long and _width_of_blocks(aval.shape[-1], aval.size) > 1
-        find = in_blocks if is_long else in_two_passes
+        find = _find_in_blocks if is_long else _find_in_two_passes
         return b.traced(
-            lambda x: find(x, axes=axes, index_dtype=index_dtype), operands, avals_in,
+            lambda x: find(extreme, x, axes=axes, index_dtype=index_dtype), operands, avals_in,
             ("arg", extreme, axes, index_dtype),
         )  # fmt: skip
 
-    def in_one_pass(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
-                    index_dtype: Any) -> Any:  # fmt: skip
-        (x,), (aval,), (out,) = operands, avals_in, avals_out
-        places = shaped_array(aval.shape, index_dtype)
-        element, place = shaped_array((), aval.dtype), shaped_array((), index_dtype)
-        values = shaped_array(out.shape, aval.dtype)
-        (counts,) = b.op("stablehlo.iota", [], [], [places], f"iota_dimension = {axes[0]} : i64")
-        start = [b.scalar(worst(aval.dtype), aval.dtype), b.scalar(0, index_dtype)]
-        region = b.region(
-            [element, place, element, place],
-            lambda inner, names: _better_pair(inner, names, better, element, place),
-            [element, place],
-        )
-        results = b.op(
-            "stablehlo.reduce", [x, counts, *start], [aval, places, element, place],
-            [values, out], f"dimensions = array<i64: {axes[0]}>", region,
-        )  # fmt: skip
-        return [results[1]]
+    return by_platform(extreme.replace("reduce_", "arg"), cpu=cpu_rule, default=in_pairs)
 
-    # XLA wants all operands of a reduction in one layout, and elements of less than a byte have
-    # layouts of their own (`reduce_decomposer.cc`)
-    in_pairs = upcast(upcast(in_one_pass, TWO_BITS + FOUR_BITS, np.int8), _TINY_FLOATS, np.float32)
-    return by_platform(extreme.replace("reduce_", "arg"), cpu=stablehlo_rule, default=in_pairs)
+
+def _find_in_two_passes(extreme: str, x: Any, *, axes: Any, index_dtype: Any) -> Any:
+    """Find the extreme element, then the least place where it is."""
+    shape, dtype = x.aval.shape, x.aval.dtype
+    others = tuple([d for d in range(len(shape)) if d != axes[0]])
+    hit = bind("eq", x, broadcast_to(bind(extreme, x, axes=axes), shape, others))
+    if dtypes.is_floating(dtype):  # the extreme is NaN where there is one, and equals none
+        hit = bind("or", hit, bind("ne", x, x))
+    places = bind("iota", dtype=index_dtype, shape=shape, dimension=axes[0])
+    behind = fill(shape, int(dtypes.iinfo(index_dtype).max), index_dtype)
+    return (bind("reduce_min", select(hit, places, behind), axes=axes),)
+
+
+def _find_in_blocks(extreme: str, x: Any, *, axes: Any, index_dtype: Any) -> Any:
+    """Find the first block of the last dimension with the extreme element, then its place."""
+    *ahead, size = x.aval.shape
+    rows, width = math.prod(ahead), _width_of_blocks(size, x.aval.size)
+    blocks = reshape(x, (rows, size // width, width))
+    bests = bind(extreme, blocks, axes=(2,))
+    (block,) = _find_in_two_passes(extreme, bests, axes=(1,), index_dtype=index_dtype)
+    numbers = GatherDimensionNumbers((1,), (1,), (1,), (0,), (0,))
+    found = bind(
+        "gather", blocks, reshape(block, (rows, 1)), dimension_numbers=numbers,
+        slice_sizes=(1, 1, width), indices_are_sorted=False, unique_indices=False,
+        mode=PROMISE_IN_BOUNDS, fill_value=None,
+    )  # fmt: skip
+    (place,) = _find_in_two_passes(extreme, found, axes=(1,), index_dtype=index_dtype)
+    start = bind("mul", block, fill((rows,), width, index_dtype))
+    return (reshape(bind("add", start, place), ahead),)
+
+
+def _write_pairs(
+    better: str, worst: Callable[[Any], Any], b: Builder, operands: Any, avals_in: Any,
+    avals_out: Any, *, axes: Any, index_dtype: Any,
+) -> list[str]:  # fmt: skip
+    """Write one reduction of pairs of an element and its place."""
+    (x,), (aval,), (out,) = operands, avals_in, avals_out
+    places = shaped_array(aval.shape, index_dtype)
+    element, place = shaped_array((), aval.dtype), shaped_array((), index_dtype)
+    values = shaped_array(out.shape, aval.dtype)
+    (counts,) = b.op("stablehlo.iota", [], [], [places], f"iota_dimension = {axes[0]} : i64")
+    start = [b.scalar(worst(aval.dtype), aval.dtype), b.scalar(0, index_dtype)]
+    region = b.region(
+        [element, place, element, place],
+        lambda inner, names: _better_pair(inner, names, better, element, place),
+        [element, place],
+    )
+    results = b.op(
+        "stablehlo.reduce", [x, counts, *start], [aval, places, element, place],
+        [values, out], f"dimensions = array<i64: {axes[0]}>", region,
+    )  # fmt: skip
+    return [results[1]]
 
 
 def _better_pair(b: Builder, names: Any, better: str, element: Any, place: Any) -> Any:
