@@ -15,6 +15,9 @@ from tools import releases
 TAKEN_AWAY = {
     ("xjit.asked_shardings", "AskedShardings"): "is `RequestedTrees`; only `jit` uses it",
     ("xjit.jaxlib_gateway", "configure_cpu_client"): "`client` configures what it makes",
+    ("xjit.jaxlib_gateway", "estimated_cost"): "is `estimate_cost`; only `xjit` uses it",
+    ("xjit.jaxlib_gateway", "stacked"): "is `sharding_of_stack`; only `xjit` uses it",
+    ("xjit.jaxlib_gateway", "uncommitted"): "is `sharding_of_uncommitted`; only `xjit` uses it",
     ("xjit.jaxlib_gateway", "join_processes"): "there is one way to join: `xpar.distributed`",
     ("xjit.jaxlib_gateway", "leave_processes"): "as `join_processes`",
     ("xjit.jaxlib_gateway", "pooled_shards"): "is `make_pooled_shards`; only `xjit` uses it",
