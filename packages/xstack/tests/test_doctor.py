@@ -61,10 +61,26 @@ def test_a_machine_whose_devices_cannot_be_used_is_told_what_mends_it(variable, 
 
 
 def test_the_threads_of_the_cpu_are_among_the_facts(monkeypatch):
+    doctor.facts()  # the CPU is in use from now on, which settles the number
     monkeypatch.setattr(doctor.runtime_options.num_threads, "in_force", 3)
     assert dict(doctor.facts())["threads of the CPU"].startswith("3, by num_threads")
     monkeypatch.setattr(doctor.runtime_options.num_threads, "in_force", None)
     assert "each core" in dict(doctor.facts())["threads of the CPU"]
+
+
+@pytest.mark.parametrize(
+    ("given", "tunables", "told"),
+    [
+        ("all", "", "pages of 2 MB"),
+        ("none", "glibc.malloc.hugetlb=1", "pages of 4 kB"),
+        ("those who ask", "glibc.malloc.hugetlb=1", "pages of 2 MB"),
+        ("those who ask", "", "pages of 4 kB in compiled programs; GLIBC_TUNABLES=glibc.malloc"),
+    ],
+)
+def test_the_pages_of_large_arrays_are_among_the_facts(monkeypatch, given, tunables, told):
+    monkeypatch.setattr(doctor.eager_costs, "huge_pages", lambda: given)
+    monkeypatch.setenv("GLIBC_TUNABLES", tunables)
+    assert dict(doctor.facts())["large arrays"].startswith(told)
 
 
 def test_a_cache_that_does_not_work_is_told(capsys, healthy):

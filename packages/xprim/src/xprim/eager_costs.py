@@ -30,9 +30,9 @@ from xprim.primitive import Primitive
 
 __all__ = [
     "EQUATIONS_BEFORE_KERNEL", "HUGE", "KEPT_WHEN_FREED", "READ_AT_ONCE", "SMALL",
-    "USES_BEFORE_KERNEL", "WORTH_COMPILING", "count_equation", "count_operations",
-    "loop_steps_by_numpy", "loop_work", "new_pages_time", "no_work_of_numpy", "passes_time",
-    "saved_time",
+    "USES_BEFORE_KERNEL", "WORTH_COMPILING", "count_equation", "count_operations", "huge_pages",
+    "loop_steps_by_numpy", "loop_work", "malloc_asks_for_huge_pages", "new_pages_time",
+    "no_work_of_numpy", "passes_time", "saved_time",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -107,18 +107,30 @@ def new_pages_time(avals_out: Sequence[ShapedArray]) -> float:
     return _NEW_PAGES * sum([size for size in sizes if size > KEPT_WHEN_FREED])
 
 
-@functools.cache
-def _numpy_alone_has_huge_pages() -> bool:
-    """Return whether Linux gives huge pages to those who ask, and the C library does not."""
-    environ = os.environ
-    settings = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
-    if environ.get("NUMPY_MADVISE_HUGEPAGE") == "0" or any(name in environ for name in settings):
-        return False
+def huge_pages() -> str:
+    """Return who gets pages of 2 MB: `"all"`, `"those who ask"` or `"none"`, as Linux says.
+
+    Source: Documentation/admin-guide/mm/transhuge.rst of Linux.
+    """
     try:
         modes = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
     except OSError:  # another system
+        return "none"
+    return "all" if "[always]" in modes else "those who ask" if "[madvise]" in modes else "none"
+
+
+def malloc_asks_for_huge_pages() -> bool:
+    """Return whether the environment has glibc ask: `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`."""
+    return "glibc.malloc.hugetlb=" in os.environ.get("GLIBC_TUNABLES", "")
+
+
+@functools.cache
+def _numpy_alone_has_huge_pages() -> bool:
+    """Return whether NumPy asks for huge pages, and the C library neither asks nor keeps memory."""
+    settings = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+    if malloc_asks_for_huge_pages() or any(name in os.environ for name in settings):
         return False
-    return "[madvise]" in modes
+    return huge_pages() == "those who ask" and os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"
 
 
 def passes_time(eqns: Sequence[Equation]) -> float:

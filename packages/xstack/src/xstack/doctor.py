@@ -16,7 +16,7 @@ from typing import Any
 import xjit
 from xjit import jaxlib_gateway as gateway
 from xjit.cache import inspection
-from xprim import config, runtime_options
+from xprim import config, eager_costs, runtime_options
 
 __all__ = ["facts", "print_environment_info", "problems"]
 
@@ -48,6 +48,7 @@ def facts() -> list[tuple[str, str]]:
         ("platforms", _report_or_fail(gateway.platforms)[0]),
         ("devices", _report_or_fail(xjit.devices)[0]),
         ("threads of the CPU", _threads()),
+        ("large arrays", _pages()),
         ("compilation cache", str(inspection.directory() or "off")),
         ("products of float32", _precision_of_products()),
     ]
@@ -64,6 +65,16 @@ def _threads() -> str:
     if count is None:
         return "one for each core that the process may use (num_threads is None)"
     return f"{count}, by num_threads, XSTACK_NUM_THREADS or OMP_NUM_THREADS"
+
+
+def _pages() -> str:
+    """Return of which pages the memory of large arrays is, and what makes it faster."""
+    given = eager_costs.huge_pages()
+    if given == "all" or (given == "those who ask" and eager_costs.malloc_asks_for_huge_pages()):
+        return "pages of 2 MB"
+    if given == "none":
+        return "pages of 4 kB"
+    return "pages of 4 kB in compiled programs; GLIBC_TUNABLES=glibc.malloc.hugetlb=1 makes it 2 MB"
 
 
 def _precision_of_products() -> str:

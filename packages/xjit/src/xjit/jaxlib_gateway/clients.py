@@ -658,8 +658,10 @@ def keep_freed_pages() -> None:
 
     Source: mallopt(3), "Dynamic mmap threshold". Reasons: decision 0038.
     """
-    names = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
-    if not sys.platform.startswith("linux") or any(name in os.environ for name in names):
+    names = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+    is_set = any(name in os.environ for name in names)
+    is_set = is_set or "_threshold=" in os.environ.get("GLIBC_TUNABLES", "")
+    if is_set or not sys.platform.startswith("linux"):
         return
     try:
         mallopt = ctypes.CDLL(None).mallopt
