@@ -81,6 +81,8 @@ def test_sums_that_are_not_of_ends_alone_are_as_they_were():
     assert _sums(lambda x: _pad(x, N, 0) + _pad(x, 0, N), X) == 0  # no middle
     assert _sums(lambda x: xnp.pad(x, 1, constant_values=2) + _pad(x, 0, 2), X) == 0
     assert _sums(lambda x: (_pad(x, 1, 0) + _pad(x, 0, 1), _pad(x, 1, 0)), X) == 1
+    negative = np.float32(-0.0)
+    assert _sums(lambda x: lax.pad(x, negative, [(1, 0, 0)]) + _pad(x, 0, 1), X) == 0
     rows = X.reshape(256, 256)
     assert _sums(lambda x: xnp.pad(x, ((0, 0), (1, 0))) + xnp.pad(x, ((0, 0), (0, 1))), rows) == 0
 

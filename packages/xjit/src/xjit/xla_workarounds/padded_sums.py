@@ -171,7 +171,7 @@ def _is_at_ends(eqn: Equation) -> bool:
         out.size >= _LEAST_ELEMENTS
         and not interior
         and not any(map(any, others))
-        and not np.any(value.value.to_host())
+        and not any(np.asarray(value.value.to_host()).tobytes())  # and not -0.0
     )
 
 
