@@ -142,6 +142,8 @@ def relu(x: ArrayLike) -> Array:
         Array([0., 0., 2.], dtype=float32)
     """
     x = _check_ordered("relu", x, floating=False)
+    if dtypes.is_floating(x.aval.dtype):
+        return bind("relu", x)
     zero = scalar_like(x, 0)
     return select(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 

@@ -48,7 +48,7 @@ _NAMES_BY_MODULE = {
         "imag", "integer_pow", "is_finite", "le", "le_to", "log", "log1p", "log2",
         "logistic", "logistic_rest", "lt", "lt_to", "max", "min", "mul", "mulhi", "ne", "neg",
         "nextafter", "not", "one_minus_square", "or", "polynomial", "population_count", "pow",
-        "real", "rem", "repeated_quotient", "round", "rsqrt", "shift_left",
+        "real", "relu", "rem", "repeated_quotient", "round", "rsqrt", "shift_left",
         "shift_right_arithmetic", "shift_right_logical", "sign", "silu", "sin", "sinh", "sqrt",
         "square", "sub", "tan", "tanh", "xor", "zero_quotient",
     ),

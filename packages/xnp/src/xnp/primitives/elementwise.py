@@ -1159,6 +1159,28 @@ silu_p = unary(
 )  # fmt: skip
 
 
+# relu(x) = x above 0, else 0, and NaN of NaN. A primitive, whose derivative reads the result: what
+# leads to it, a product and a bias, need not be in memory until the derivative is computed.
+def _relu_numpy(x: Any) -> Any:
+    zero = x.dtype.type(0)
+    return np.maximum(x, zero) + zero  # which is 0.0 of -0.0
+
+
+def _relu_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    x = Text(b, operands[0], avals_out[0])
+    return [choose(b, (x <= 0.0).name, x.like(0).name, x.name, x.aval)]
+
+
+def _relu_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    return select(bind("gt", y, scalar_like(y, 0)), x_dot, scalar_like(y, 0))
+
+
+relu_p = unary(
+    "relu", FLOATING, numpy=_relu_numpy, stablehlo=_in_single(_relu_stablehlo), jvp=_relu_jvp,
+    cost=costs.choice,
+)  # fmt: skip
+
+
 # gelu(x) by tanh, x (1 + tanh(u / 2)) / 2, is x logistic(u) for u = x (a + b x^2), which keeps its
 # digits far below zero. Beyond +-40 the logistic is 0 or 1 in all formats.
 _GELU_END = 40.0

@@ -302,7 +302,8 @@ _EXPONENTIAL = {
 }  # fmt: skip
 
 _ACTIVATIONS = {
-    name: unary_samples(FLOATS, tolerance=_roughly) for name in ("gelu_by_tanh", "silu")
+    "relu": unary_samples(FLOATS),
+    **{name: unary_samples(FLOATS, tolerance=_roughly) for name in ("gelu_by_tanh", "silu")},
 }
 
 _TRIGONOMETRIC = {
