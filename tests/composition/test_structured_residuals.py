@@ -7,7 +7,7 @@ import pytest
 
 import xstack
 from xad.backward_logs import CondSum
-from xad.structured_residuals import StructuredResiduals, structure_residuals
+from xad.pull_backs import StructuredResiduals, structure_residuals
 from xstack import lax, numpy as xnp
 from xstack.experimental.hijax import VJPHiPrimitive
 

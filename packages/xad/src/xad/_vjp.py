@@ -35,11 +35,12 @@ from xad.pull_backs import (
     check_places,
     flags_of,
     flatten_saved,
+    literals_shown,
     mirror_tree,
     place_cotangents,
+    residual_entries,
     restore,
 )
-from xad.structured_residuals import literals_shown, residual_entries
 from xad.tangents import (
     Tangent,
     check_tangents,

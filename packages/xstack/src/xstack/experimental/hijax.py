@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import xtree
 from xad import SymbolicZero, backward_logs, custom_derivative, jvp, linearize, vjp
 from xad.backward_logs import GradAccum, NullAccum, RefAccum, ValAccum, accumulator
-from xad.structured_residuals import structure_residuals
+from xad.pull_backs import structure_residuals
 from xbatch import register_vmappable
 from xnp import broadcast_to, expand_dims, moveaxis
 from xprim import AbstractValue, ShapedArray, Zero, state, typeof
