@@ -271,17 +271,7 @@ def make_array_from_single_device_arrays(
     where = _check_sharding(operation, sharding, tuple(shape))
     by_device: dict[Any, tuple[Any, Any]] = {}
     for x in arrays:
-        if not isinstance(x, ConcreteArray):
-            raise _no_piece(operation, x)
-        if x.buffer is not None and (count := len(sharding_of(x).device_set)) > 1:
-            raise ValueError(message(
-                operation,
-                f"the arrays must have one shard each. An argument array had {count} shard(s).",
-                got=f"{x.aval.str_long()} with {sharding_of(x)!r}",
-                hint="[s.data for s in x.addressable_shards] are its pieces",
-            ))  # fmt: skip
-        (buffer,) = buffers_at(default_placement(), [x]) if x.buffer is None else (
-            in_order_of_numpy(x).buffer,)  # fmt: skip
+        buffer = _buffer_of_piece(operation, x)
         device = gateway.device_of(buffer)
         if device in by_device:
             raise ValueError(message(operation, "two arrays are on one device.", got=str(device)))
@@ -297,6 +287,24 @@ def make_array_from_single_device_arrays(
     weak = arrays[0].aval.weak_type
     buffers, of_pieces = zip(*[by_device[d] for d in here], strict=True)
     return _assemble(operation, tuple(shape), where, buffers, of_pieces, weak)
+
+
+def _buffer_of_piece(operation: str, x: Any) -> Any:
+    """Return the buffer of an array that is on one device; one on the host is transferred."""
+    if not isinstance(x, ConcreteArray):
+        raise _no_piece(operation, x)
+    if x.buffer is None:
+        (buffer,) = buffers_at(default_placement(), [x])
+        return buffer
+    count = len(sharding_of(x).device_set)
+    if count > 1:
+        raise ValueError(message(
+            operation,
+            f"the arrays must have one shard each. An argument array had {count} shard(s).",
+            got=f"{x.aval.str_long()} with {sharding_of(x)!r}",
+            hint="[s.data for s in x.addressable_shards] are its pieces",
+        ))  # fmt: skip
+    return in_order_of_numpy(x).buffer
 
 
 def _no_piece(operation: str, x: Any) -> ValueError | TypeError:
