@@ -1243,6 +1243,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
         return _linearize_within(
             handle, primals, tangents, jaxpr, policy, params["prevent_cse"], mask
         )
+    # the backward program: the derivative given what the policy saves, without what it never reads
     program, jaxpr = jaxpr, with_remat_rules(jaxpr, policy)
     count = len(jaxpr.out_avals)
     saved = find_saved_values(jaxpr, policy)
@@ -1255,9 +1256,11 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
     known = len(kept) + sum(used)
     rest = [*primals, *where_true(tangents, mask), *read_refs(refs)]  # before they are written
+    # the forward program: what the backward one reads of it as further results
     forward = with_results(jaxpr, kept)
     forward = forward if jaxpr is program else forward.derived(_without_marks)
     forward, written = _with_writes(handle, forward, mask, refs)
+    # what the derivative computes of primals alone, and the policy saves, moves forward
     made_of_primals = find_saved_residuals(linear, known, policy)
     residuals = tuple(made_of_primals)
     wanted = [True] * len(linear.in_avals)
@@ -1270,6 +1273,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     if any(isinstance(verdict, Offloadable) for verdict in verdicts):
         forward = forward.derived(offload, count, verdicts)
         linear = linear.derived(fetch_residuals, verdicts)
+    # both run: the forward one now, the backward one on the tape
     results = write_back_refs(written, checkpoint_p.bind(
         *primals, *read_refs(written), jaxpr=forward, policy=policy, **params
     ))  # fmt: skip
