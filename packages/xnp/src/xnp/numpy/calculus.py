@@ -368,20 +368,27 @@ def interp(
     result = select(flat, f0, bind("add", f0, bind("mul", share, bind("sub", f1, f0))))
     if period is not None:
         return result
-    for value, end, primitive in ((left, 0, "lt"), (right, size - 1, "gt")):
-        if isinstance(value, str):
-            require(
-                value == "extrapolate", "interp", "left and right may be 'extrapolate', got {!r}.",
-                value,
-            )  # fmt: skip
-            continue
-        outer = read(fp, end) if value is None else array_of(value, "interp")
-        if dtypes.is_complex(outer.aval.dtype):
-            outer, result = dispatch.promote("interp", outer, result)
-        outer = cast(outer, result.aval.dtype)
-        beyond = bind(primitive, x, broadcast_to(read(xp, end), x.aval.shape))
-        result = dispatch.choose("interp", beyond, outer, result)
+    for value, end, is_beyond in ((left, 0, "lt"), (right, size - 1, "gt")):
+        result = _with_value_beyond(result, x, xp, fp, value, end, is_beyond)
     return result
+
+
+def _with_value_beyond(
+    result: Array, x: Array, xp: Array, fp: Array, value: Any, end: int, is_beyond: str
+) -> Array:
+    """Return the results with a value where x is beyond an end of the points."""
+    if isinstance(value, str):
+        require(
+            value == "extrapolate", "interp", "left and right may be 'extrapolate', got {!r}.",
+            value,
+        )  # fmt: skip
+        return result
+    outer = read(fp, end) if value is None else array_of(value, "interp")
+    if dtypes.is_complex(outer.aval.dtype):
+        outer, result = dispatch.promote("interp", outer, result)
+    outer = cast(outer, result.aval.dtype)
+    beyond = bind(is_beyond, x, broadcast_to(read(xp, end), x.aval.shape))
+    return dispatch.choose("interp", beyond, outer, result)
 
 
 def _real_places(x: Any, xp: Any) -> tuple[Array, Array]:
