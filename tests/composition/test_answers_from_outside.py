@@ -42,9 +42,9 @@ def test_lists_that_an_array_cannot_hold_are_refused():
     x = xnp.zeros(3, "int8")
     with pytest.raises(TypeError, match="float32 values do not fit in an array of dtype int8"):
         x.at[0].set([1.5])
-    with pytest.raises(OverflowError, match="300 does not fit in int8"):
+    with pytest.raises(OverflowError, match="300 too large to convert to int8"):
         x.at[:2].add([1, 300])
-    with pytest.raises(TypeError, match="neg: does not take operands of dtype bool"):
+    with pytest.raises(TypeError, match="neg: does not accept dtype bool"):
         (x > 0).at[0].subtract(True)
 
 
@@ -218,7 +218,7 @@ def test_integers_beyond_a_dtype_compare_as_in_numpy(name, run):
                 got = run(f)(xnp.asarray(x))
                 assert got.dtype == bool
                 np.testing.assert_array_equal(got, f(wide).astype(bool))
-    with pytest.raises(OverflowError, match="the Python integer 300 does not fit in uint8"):
+    with pytest.raises(OverflowError, match="Python int 300 too large to convert to uint8"):
         xnp.uint8(1) + 300
 
 
@@ -323,9 +323,9 @@ def test_shardings_over_meshes_without_devices_are_compared():
 REFUSALS = {
     "PartitionSpec: an entry is a name": lambda: xs.P((("x", "y"), "z")),
     "broadcast_shapes: a size must not be negative": lambda: xnp.broadcast_shapes((-1,), (2,)),
-    "dynamic_slice: the starts have several dtypes": lambda: lax.dynamic_slice(
+    "dynamic_slice: index arguments to dynamic_slice must be integers": lambda: lax.dynamic_slice(
         X, (np.int32(0), np.int8(0)), (1, 1)),
-    "dynamic_update_slice: the starts have several dtypes": lambda: lax.dynamic_update_slice(
+    "dynamic_update_slice: index arguments to": lambda: lax.dynamic_update_slice(
         X, X[:1, :1], (np.int32(0), np.int8(0))),
     "choice: shape must be a sequence": lambda: xs.random.choice(xs.random.key(0), 5, shape=3),
 }  # fmt: skip

@@ -139,3 +139,12 @@ def test_reduce_by_a_program_is_differentiable():
     x = np.float32([1, 2, 3])
     gradient = xad.grad(lambda v: lax.reduce(v, 0.0, joined, (0,)))(x)
     np.testing.assert_allclose(np.asarray(gradient), [12, 8, 6], rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"left": 0.0}, {"period": 0.5}])
+def test_interpolation_between_points_that_nearly_coincide_has_finite_derivatives(options):
+    x = np.exp(np.linspace(-90, -20, 300)).astype(F32)  # the first are subnormal
+    ones = xnp.ones(300)
+    slopes = xad.grad(lambda z: xnp.interp(z, z, ones, **options).sum())(xnp.asarray(x))
+    assert np.isfinite(np.asarray(slopes)).all()
+    assert xnp.interp(x[200], x, x).item() == x[200]

@@ -320,7 +320,11 @@ def test_silent_misuses_are_refused():
     for call, error, text in (
         (lambda: xnp.histogram2d(square, square), ValueError, "x and y must be vectors"),
         (lambda: xnp.compress(xnp.array([True] * 3), line), IndexError, "beyond the 2 elements"),
-        (lambda: xnp.hypot(1j, 1.0), ValueError, "hypot: takes real numbers"),
+        (
+            lambda: xnp.hypot(1j, 1.0),
+            ValueError,
+            "hypot: jnp.hypot is not well defined for complex-valued inputs",
+        ),
         (lambda: xnp.ediff1d(TRUTHS), TypeError, "ediff1d: takes numbers, got booleans"),
         (lambda: xnp.i0(1j), TypeError, "i0: takes real numbers"),
         (

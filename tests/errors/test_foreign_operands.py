@@ -246,7 +246,7 @@ def an_argument_too_many():
 @refused(
     OverflowError,
     """
-    array: the Python integer 1099511627776 does not fit in int32.
+    array: Python int 1099511627776 too large to convert to int32.
       expected  a value from -2147483648 to 2147483647
       hint      xnp.array(value, dtype='int64') holds it
     """,
@@ -258,7 +258,7 @@ def an_integer_that_does_not_fit_in_int32():
 @refused(
     OverflowError,
     """
-    array: the Python integer 1099511627776 does not fit in int32.
+    array: Python int 1099511627776 too large to convert to int32.
       expected  a value from -2147483648 to 2147483647
       hint      int64 holds it
     """,
@@ -270,7 +270,7 @@ def an_integer_among_others_that_does_not_fit():
 @refused(
     OverflowError,
     """
-    add: the Python integer 1099511627776 does not fit in int32.
+    add: Python int 1099511627776 too large to convert to int32.
       expected  a value from -2147483648 to 2147483647
       hint      xnp.array(value, dtype='int64') holds it
     """,
@@ -282,7 +282,7 @@ def an_integer_added_that_does_not_fit():
 @refused(
     OverflowError,
     """
-    add: the Python integer 300 does not fit in uint8.
+    add: Python int 300 too large to convert to uint8.
       expected  a value from 0 to 255
       hint      xnp.array(value, dtype='int64') holds it
     """,
@@ -294,7 +294,7 @@ def an_integer_added_to_bytes_that_does_not_fit():
 @refused(
     OverflowError,
     """
-    multiply: the Python integer -1 does not fit in uint8.
+    multiply: Python int -1 too large to convert to uint8.
       expected  a value from 0 to 255
       hint      xnp.array(value, dtype='int64') holds it
     """,
@@ -317,7 +317,7 @@ def a_numpy_integer_that_does_not_fit():
 @refused(
     OverflowError,
     """
-    array: the Python integer 1180591620717411303424 does not fit in int32.
+    array: Python int 1180591620717411303424 too large to convert to int32.
       expected  a value from -2147483648 to 2147483647
     """,
 )

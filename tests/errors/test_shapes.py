@@ -54,7 +54,7 @@ def lax_add():
 @refused(
     TypeError,
     """
-    lax.add: requires operands of equal dtypes, got float32, int32.
+    lax.add: requires arguments to have the same dtypes, got float32, int32.
       hint      convert with lax.convert_element_type, or use xnp.add, which promotes
     """,
 )
@@ -306,7 +306,7 @@ def a_reduction_along_an_axis_that_is_not_there():
 @refused(
     ValueError,
     """
-    broadcast_to: an array of shape (3,) does not broadcast to shape (2,).
+    broadcast_to: Incompatible shapes for broadcasting: (3,) and requested shape (2,).
     """,
 )
 def broadcast_to():
@@ -350,7 +350,7 @@ def a_shape_in_two_arguments():
 @refused(
     TypeError,
     """
-    zeros: the shape must be an integer or a tuple of integers, got a float.
+    zeros: Shapes must be 1D sequences of concrete values of integer type: shape is a float.
     """,
 )
 def a_shape_that_is_no_integer():

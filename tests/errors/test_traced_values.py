@@ -122,7 +122,7 @@ def a_condition_inside_grad_inside_jit():
 @refused(
     ConcretizationTypeError,
     """
-    int: a traced value cannot become a Python number: it is not known while tracing.
+    int: Abstract tracer value encountered where concrete value is expected.
       got       a traced f32[]
       where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      stay with arrays: xnp functions for those of math, or try using `x.astype(int)`;
@@ -137,7 +137,7 @@ def int_of_a_traced_value():
 @refused(
     ConcretizationTypeError,
     """
-    float: a traced value cannot become a Python number: it is not known while tracing.
+    float: Abstract tracer value encountered where concrete value is expected.
       got       a traced f32[]
       where     the operation add(f32[], f32[]) at test_traced_values.py:LINE in <lambda>
       hint      stay with arrays: xnp functions for those of math, or try using `x.astype(float)`;
@@ -151,7 +151,7 @@ def float_of_a_traced_value():
 @refused(
     ConcretizationTypeError,
     """
-    item: a traced value cannot become a Python number: it is not known while tracing.
+    item: The item() method was called on traced array.
       got       a traced f32[]
       where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      stay with arrays: xnp functions for those of math, or try using `x.astype(int)`;
@@ -165,7 +165,7 @@ def item_of_a_traced_value():
 @refused(
     ConcretizationTypeError,
     """
-    format: a traced value cannot become a Python number: it is not known while tracing.
+    format: Abstract tracer value encountered where concrete value is expected.
       got       a traced f32[]
       where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      stay with arrays: xnp functions for those of math, or try using `x.astype(int)`;
@@ -179,7 +179,7 @@ def a_format_of_a_traced_value():
 @refused(
     TracerIntegerConversionError,
     """
-    int: a traced value cannot become a Python integer: it is not known while tracing.
+    int: The __index__() method was called on traced array: its value is not known.
       got       a traced i32[]
       where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      index arrays, not lists: xnp.array(a_list)[i]; loop with lax.fori_loop;
@@ -194,7 +194,7 @@ def range_of_a_traced_value():
 @refused(
     TracerIntegerConversionError,
     """
-    int: a traced value cannot become a Python integer: it is not known while tracing.
+    int: The __index__() method was called on traced array: its value is not known.
       got       a traced i32[]
       where     the argument i of <lambda> at test_traced_values.py:LINE
       hint      index arrays, not lists: xnp.array(a_list)[i]; loop with lax.fori_loop;
@@ -208,7 +208,7 @@ def a_list_indexed_by_a_traced_value():
 @refused(
     TracerArrayConversionError,
     """
-    numpy.asarray: a traced value cannot become a NumPy array: it is not known while tracing.
+    numpy.asarray: The numpy.ndarray conversion method __array__() was called on traced array.
       got       a traced f32[]
       where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      call the xnp function of the same name instead of NumPy's;
@@ -223,7 +223,7 @@ def a_traced_value_given_to_numpy():
 @refused(
     TracerArrayConversionError,
     """
-    numpy.asarray: a traced value cannot become a NumPy array: it is not known while tracing.
+    numpy.asarray: The numpy.ndarray conversion method __array__() was called on traced array.
       got       a traced f32[3]
       where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      call the xnp function of the same name instead of NumPy's;
@@ -269,7 +269,7 @@ def complex_of_a_value_under_jvp():
 @refused(
     ConcretizationTypeError,
     """
-    zeros: the shape is a traced value, but it must be known while tracing.
+    zeros: Shapes must be 1D sequences of concrete values of integer type: shape is traced.
       got       a traced i32[]
       where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:
@@ -298,7 +298,7 @@ def zeros_of_a_shape_with_a_traced_size():
 @refused(
     ConcretizationTypeError,
     """
-    reshape: the shape is a traced value, but it must be known while tracing.
+    reshape: Shapes must be 1D sequences of concrete values of integer type: shape is traced.
       got       a traced i32[]
       where     the operation reduce_prod(i32[2]) at test_traced_values.py:LINE in <lambda>
       hint      compute it from x.shape with math or NumPy, or make that argument static:
@@ -312,7 +312,7 @@ def reshape_to_a_traced_size():
 @refused(
     ConcretizationTypeError,
     """
-    arange: a bound is a traced value, but the shape depends on it.
+    arange: a bound is a traced value. It arose in the jnp.arange argument 'stop'.
       got       a traced i32[]
       where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:

@@ -116,6 +116,21 @@ def test_check_grads_checks_functions_of_trees_to_any_order():
     check_vjp(sin, (X.astype("f4"),), atol=1e-2, rtol=1e-2, eps=1e-2)
 
 
+def test_tolerances_may_be_given_by_dtype():
+    @custom_jvp
+    def nearly(x):
+        return mul(2.0, x)
+
+    nearly.defjvp(lambda primals, dots: (nearly(*primals), mul(2.02, dots[0])))  # 1% too large
+
+    for check in (check_grads, check_jvp, check_vjp):
+        order = (1,) if check is check_grads else ()
+        check(nearly, (np.float32(2.0),), *order, atol={np.float32: 0.1}, rtol={np.float32: 0.1})
+        with pytest.raises(AssertionError, match=r"derivative|inner product"):
+            check(nearly, (np.float32(2.0),), *order, atol={np.float32: 0}, rtol={np.float32: 1e-3})
+        check(nearly, (np.float32(2.0),), *order, rtol={np.float64: 1e-3})  # not of this dtype
+
+
 def test_check_grads_finds_wrong_custom_rules():
     f = custom_jvp(lambda x: mul(x, x))
     f.defjvp(lambda p, t: (f(p[0]), mul(mul(p[0], t[0]), 3.0)))

@@ -235,7 +235,7 @@ def test_many_passes_of_plain_arithmetic_are_one_program(programs):
 def test_large_operands_are_refused_as_small_ones_are(programs):
     x = as_array(np.ones(N, np.int32))
     for _ in range(3):
-        with pytest.raises(ValueError, match="hypot: takes real numbers"):
+        with pytest.raises(ValueError, match="not well defined for complex"):
             xnp.hypot(as_array(np.ones(N, np.complex64)), 1.0)
         with pytest.raises(ValueError, match="incompatible shapes"):
             xnp.fmax(as_array(NUMBERS), as_array(NUMBERS[1:]))

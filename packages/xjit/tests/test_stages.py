@@ -5,7 +5,8 @@ import pytest
 
 from xjit import device_put, devices, jit, stages, statistics
 from xjit.dispatch import program
-from xjit.lowering.modules import source_locations
+from xjit.lowering.annotations import composite
+from xjit.lowering.modules import program_text, source_locations
 from xjit.sharding.shardings import SingleDeviceSharding
 from xnp import lax
 from xprim import ShapeDtypeStruct, as_array, named_scope
@@ -87,6 +88,20 @@ def test_source_locations_are_written_when_asked_for():
     with source_locations(True):
         assert "test_stages.py" in f.lower(ONES).as_text()
         np.testing.assert_array_equal(f(ONES), -np.ones((2, 3)))
+
+
+def test_an_option_prints_programs_as_mlir_does():
+    square = composite(lambda x: x * x, name="my.square")
+    lowered = jit(square).lower(ONES)
+    plain = lowered.as_text()
+    assert '"stablehlo.composite"(%arg0)' in plain and "@my.square(%arg0" in plain
+    with program_text("mlir"):
+        printed = lowered.as_text()
+        assert "loc(" in jit(lambda x: lax.neg(x)).lower(ONES).as_text(debug_info=True)
+        assert "HloModule" in lowered.as_text("hlo")
+    assert 'stablehlo.composite "my.square" %arg0 {decomposition = @my.square}' in printed
+    assert "-> tensor<2x3xf32> {" in printed and "loc(" not in printed
+    assert lowered.as_text() == plain  # what is compiled is the same
 
 
 def test_wrong_dialects_and_platforms_are_refused():

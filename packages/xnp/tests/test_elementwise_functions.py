@@ -25,12 +25,16 @@ def test_a_python_float_takes_the_dtype_of_the_other_operand():
 
 def test_a_python_int_takes_an_integer_dtype_only():
     assert lax.add(np.uint8(3), 4).dtype == np.uint8
-    with pytest.raises(TypeError, match="requires operands of equal dtypes, got float32, int32"):
+    with pytest.raises(
+        TypeError, match="requires arguments to have the same dtypes, got float32, int32"
+    ):
         lax.add(F32(1), 1)
 
 
 def test_adding_an_int_and_a_float_is_refused():
-    with pytest.raises(TypeError, match="requires operands of equal dtypes, got int32, float32"):
+    with pytest.raises(
+        TypeError, match="requires arguments to have the same dtypes, got int32, float32"
+    ):
         lax.add(1, 1.0)
     assert float(lax.add(F32(1), 1.0).to_host()) == 2.0
 
@@ -41,7 +45,7 @@ def test_python_scalars_alone_stay_weak():
 
 
 def test_a_python_int_that_does_not_fit_is_refused():
-    with pytest.raises(OverflowError, match="300 does not fit in uint8"):
+    with pytest.raises(OverflowError, match="300 too large to convert to uint8"):
         lax.add(np.uint8(1), 300)
 
 
@@ -55,11 +59,11 @@ def test_shapes_that_differ_are_refused():
 @pytest.mark.parametrize(
     ("function", "operands", "message"),
     [
-        (lax.exp, [1], "exp: does not take operands of dtype int32"),
-        (lax.abs, [np.uint8(1)], "abs: does not take operands of dtype uint8"),
+        (lax.exp, [1], "exp: does not accept dtype int32"),
+        (lax.abs, [np.uint8(1)], "abs: does not accept dtype uint8"),
         (lax.pow, [np.int32(2), 2], "pow: does not take a base of dtype int32"),
-        (lax.lt, [np.complex64(1), np.complex64(1)], "lt: does not take operands of dtype complex"),
-        (lax.real, [F32(1)], "real: does not take operands of dtype float32"),
+        (lax.lt, [np.complex64(1), np.complex64(1)], "lt: does not accept dtype complex"),
+        (lax.real, [F32(1)], "real: does not accept dtype float32"),
         (lambda x: lax.integer_pow(x, -1), [np.int32(2)], "cannot be raised to a negative power"),
         (lax.select_n, [F32(1), 1.0], "which must be a bool or int32 array"),
         (lax.select_n, [True, 1.0, 2.0, 3.0], "a boolean chooses among two cases, got 3"),

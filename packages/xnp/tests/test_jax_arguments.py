@@ -211,7 +211,9 @@ def test_dtype_of_positions_and_covariances():
         xnp.argsort(X, dtype="float32")
     assert xnp.cov(X, dtype="float16").dtype == np.float16
     assert xnp.corrcoef(X, dtype="float16").dtype == np.float16
-    with pytest.raises(ValueError, match="cov: dtype must be floating or complex, got int32"):
+    with pytest.raises(
+        ValueError, match="cov: dtype must be a subclass of float or complex, got int32"
+    ):
         xnp.cov(X, dtype="int32")
     places = xnp.ravel_multi_index((np.array([1]), np.array([2])), (3, 4), dtype="int16")
     assert places.dtype == np.int16 and places.tolist() == [6]
@@ -310,7 +312,9 @@ def test_the_accuracy_of_erfc_is_checked():
 ])  # fmt: skip
 def test_sizes_are_integers_that_are_known_while_tracing(call):
     np.testing.assert_array_equal(call(xnp.asarray(2)), call(2))
-    with pytest.raises(ConcretizationTypeError, match="must be known while tracing"):
+    words = "must be known while tracing|concrete values of integer type"
+    with pytest.raises(ConcretizationTypeError, match=words):
         make_jaxpr(call)(2)
-    with pytest.raises(TypeError, match="must be an integer"):
+    words = "must be an integer|concrete values of integer type"
+    with pytest.raises(TypeError, match=words):
         call(0.5)

@@ -198,7 +198,7 @@ def test_symmetric_integers_are_decomposed_as_floats():
     x = np.array([[4, 2], [2, 3]], np.int32)
     np.testing.assert_allclose(lax.linalg.cholesky(x), np.linalg.cholesky(x), rtol=1e-6)
     np.testing.assert_allclose(lax.linalg.eigh(x)[1], np.linalg.eigvalsh(x), rtol=1e-6)
-    with pytest.raises(TypeError, match="cholesky: does not take operands of dtype int32"):
+    with pytest.raises(TypeError, match="cholesky: does not accept dtype int32"):
         lax.linalg.cholesky(x, symmetrize_input=False)
 
 

@@ -148,7 +148,7 @@ def test_one_bad_matrix_of_a_batch_leaves_the_others_alone():
 def test_a_matrix_that_is_not_square_raises():
     with pytest.raises(ValueError, match="eigh: the matrix must be square"):
         lax.linalg.eigh(np.ones((2, 3)))
-    with pytest.raises(TypeError, match="lu: does not take operands of dtype int32"):
+    with pytest.raises(TypeError, match="lu: does not accept dtype int32"):
         lax.linalg.lu(np.ones((2, 2), np.int32))
 
 

@@ -134,7 +134,7 @@ def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
         (lambda x: x + [1, 2, 3], TypeError, "a list is not an array"),
         (lambda x: x + "a", TypeError, "add: a str is not an array"),
         (lambda x: xnp.sin("a"), TypeError, "sin: a str is not an array"),
-        (lambda x: x.astype("uint8") + 300, OverflowError, "300 does not fit in uint8"),
+        (lambda x: x.astype("uint8") + 300, OverflowError, "300 too large to convert to uint8"),
         (
             lambda x: x.reshape(4, 2),
             TypeError,
@@ -152,7 +152,7 @@ def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
         (lambda x: x.astype("int32") ** -1, ValueError, "negative integer powers"),
         (lambda x: xnp.einsum("ij,jk", x, x), ValueError, "label 'j' have sizes"),
         (lambda x: x.at[0].set(xnp.ones(4)), ValueError, "do not broadcast to the shape"),
-        (lambda x: xnp.broadcast_to(x, (2, 2)), ValueError, "does not broadcast to shape"),
+        (lambda x: xnp.broadcast_to(x, (2, 2)), ValueError, "Incompatible shapes for broadcasting"),
         (lambda x: xnp.split(x, 2, axis=1), ValueError, "does not divide into 2 equal parts"),
         (
             lambda x: xnp.lax.linalg.lu_pivots_to_permutation(x, 3),
@@ -199,7 +199,7 @@ def test_lists_hold_numbers_or_traced_values() -> None:
     assert aval.shape == (2, 2)
     with pytest.raises(TypeError, match="pad the rows to one length"):
         xnp.array([[1, 2], [3]])
-    with pytest.raises(OverflowError, match="does not fit in int32"):
+    with pytest.raises(OverflowError, match="too large to convert to int32"):
         xnp.array([2**40])
 
 

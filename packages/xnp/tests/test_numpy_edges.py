@@ -21,11 +21,19 @@ SQUARES = np.float32([[[4, 1], [1, 3]], [[5, 2], [0, 6]]])
         (lambda: xnp.zeros((-1, 1)), (TypeError, ValueError), "dimensions must not be negative"),
         (lambda: xnp.diag_indices(-1), (ValueError,), "must not be negative, got -1 and 2"),
         (lambda: xnp.diag_indices(2, -1), (ValueError,), "must not be negative, got 2 and -1"),
-        (lambda: xnp.hypot(1j, 1.0), (ValueError,), "takes real numbers"),
+        (lambda: xnp.hypot(1j, 1.0), (ValueError,), "not well defined for complex"),
         (lambda: xnp.isin(1, 2, method="x"), (ValueError,), "unknown method 'x'"),
-        (lambda: xnp.cov(X, dtype=int), (ValueError,), "dtype must be floating or complex"),
+        (
+            lambda: xnp.cov(X, dtype=int),
+            (ValueError,),
+            "dtype must be a subclass of float or complex",
+        ),
         (lambda: make_jaxpr(lambda i: xnp.zeros(3)[i:])(1), (IndexError, TypeError), "of a slice"),
-        (lambda: xnp.interp(0.0, X[0], X[0], period=X[0, :1]), (ValueError,), "a number, got"),
+        (
+            lambda: xnp.interp(0.0, X[0], X[0], period=X[0, :1]),
+            (ValueError,),
+            "period must be a scalar; got",
+        ),
         (lambda: xnp.interp(0.0, X[0, :0], X[0, :0]), (ValueError,), "have no points"),
         (
             lambda: xnp.ravel_multi_index((np.int8(1), np.int8(1)), (20, 20)),
@@ -217,7 +225,7 @@ NAN, INF = float("nan"), float("inf")
 def test_numbers_of_python_do_not_silently_become_others(make, value, dtype, kind):
     with pytest.raises((ValueError, TypeError, OverflowError)):
         np.array(value, np.dtype(dtype))
-    with pytest.raises(kind, match=r"not of dtype|does not fit"):
+    with pytest.raises(kind, match=r"not of dtype|too large to convert"):
         make(value, dtype=dtype)
 
 
@@ -231,3 +239,58 @@ def test_numbers_of_python_do_not_silently_become_others(make, value, dtype, kin
 def test_decimals_of_numbers_of_python_are_dropped_as_by_numpy(value, dtype):
     wanted = np.array(value).astype(dtype)
     np.testing.assert_array_equal(xnp.array(value, dtype=dtype), wanted)
+
+
+@pytest.mark.parametrize("count", [None, -3, 5, 20, 30])
+@pytest.mark.parametrize("order", ["big", "little"])
+def test_unpackbits_gives_so_many_bits_and_zeros_beyond(count, order):
+    bytes_ = np.array([[7, 200], [1, 255]], np.uint8)
+    for axis in (0, 1):
+        wanted = np.unpackbits(bytes_, axis, count=count, bitorder=order)
+        found = xnp.unpackbits(bytes_, axis, count=count, bitorder=order)
+        assert found.dtype == np.uint8 and np.asarray(found).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("exponent", [np.int32(3), np.uint8(3), xnp.int32(3)])
+@pytest.mark.parametrize("base", [np.array([2, -3], np.int32), np.array([2.0, -3.0], np.float32)])
+def test_a_power_by_a_known_integer_scalar_is_one_operation_of_a_program(base, exponent):
+    closed = make_jaxpr(lambda x: x**exponent)(base)
+    assert [e.primitive.name for e in closed.jaxpr.eqns][-1] == "integer_pow"
+    wanted = xnp.asarray(base) ** exponent
+    (found,) = eval_closed(closed, xnp.asarray(base))
+    assert found.dtype == wanted.dtype and found.tolist() == wanted.tolist() == [8, -27]
+
+
+def test_a_negative_known_exponent_of_integers_stays_a_power_of_arrays():
+    base = np.array([2, 1, -1], np.int32)
+    closed = make_jaxpr(lambda x: x ** np.int32(-3))(base)
+    (found,) = eval_closed(closed, xnp.asarray(base))
+    assert found.tolist() == [0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("what", "index"),
+    [("start", lambda n: slice(n, 4)), ("stop", lambda n: slice(n)),
+     ("step", lambda n: slice(0, 4, n))],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["mgrid", "ogrid", "r_", "c_"])
+def test_a_traced_bound_in_brackets_is_named(name, what, index):
+    with pytest.raises(ConcretizationTypeError, match=f"{name}: slice {what} of jnp.{name}"):
+        make_jaxpr(lambda n: getattr(xnp, name)[index(n)])(2)
+    with pytest.raises(ConcretizationTypeError, match=r"in the jnp\.arange argument 'stop'"):
+        make_jaxpr(xnp.arange)(2)
+
+
+def test_errors_name_the_argument_or_option_at_fault():
+    x = xnp.arange(3.0)
+    for call, text in [
+        (lambda: xnp.pad(x, 1, "edge", constant_values=1), "unsupported keyword arguments for"),
+        (lambda: xnp.interp(0.5, x, x, right="nearest"), "valid string value of `right` is"),
+        (lambda: xnp.rot90(x), r"ndim at least two, but got first argument of float32\[3\]"),
+        (lambda: xnp.broadcast_to(xnp.ones((2, 3)), (3,)), "to shape with fewer dimensions"),
+        (lambda: xnp.expand_dims(x, (1, 1)), "repeated axis"),
+        (lambda: xnp.lax.split(x, [4, -1]), "Sizes passed to split must be nonnegative"),
+        (lambda: xnp.lax.reduce(x, 0.0, xnp.lax.add, (0, 0)), "duplicate value in 'axes'"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=text):
+            call()

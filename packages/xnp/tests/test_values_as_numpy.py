@@ -213,7 +213,7 @@ def test_a_string_in_front_says_how_arrays_are_joined(name: str, directive: str)
 
 
 def test_other_strings_in_front_are_refused() -> None:
-    with pytest.raises(ValueError, match="r_: unknown directive 'q'"):
+    with pytest.raises(ValueError, match="r_: could not understand directive 'q'"):
         xnp.r_["q", 1]
     with pytest.raises(ValueError, match="c_: a string must come first"):
         xnp.c_[1, "r"]
@@ -529,7 +529,7 @@ def test_a_number_beside_integers_is_a_float_where_the_result_is(function, numbe
             expected = function(*[xnp.asarray(v, "float32") for v in operands])
             assert found.dtype == "float32"
             np.testing.assert_array_equal(found, expected)
-    with pytest.raises(OverflowError, match="does not fit"):
+    with pytest.raises(OverflowError, match="too large to convert"):
         xnp.asarray([1, 3], "uint8") + 300
 
 

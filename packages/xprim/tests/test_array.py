@@ -97,12 +97,12 @@ def test_numpy_arrays_are_copied_and_narrowed_on_entry():
 
 def test_values_that_do_not_fit_are_refused():
     with pytest.raises(
-        OverflowError, match="the Python integer 2147483648 does not fit in int32"
+        OverflowError, match="Python int 2147483648 too large to convert to int32"
     ) as e:
         as_array(2**31)
     assert "expected  a value from -2147483648 to 2147483647" in str(e.value)
     assert "int64" in str(e.value)
-    with pytest.raises(OverflowError, match="does not fit in int32") as e:
+    with pytest.raises(OverflowError, match="too large to convert to int32") as e:
         as_array(2**70)
     assert "hint" not in str(e.value)
     with pytest.raises(OverflowError, match="the int64 value 5000000000 does not fit in int32"):

@@ -87,8 +87,8 @@ def test_sizes_are_integers_known_while_tracing():
     assert static_shape(np.int32(4), "zeros") == (4,)
     assert static_shape(range(2), "zeros") == (0, 1)
     for wrong, text in (
-        ("12", "the shape must be an integer or a tuple of integers, got a str"),
-        (1.5, "the shape must be an integer or a tuple of integers, got a float"),
+        ("12", "Shapes must be 1D sequences .*: shape is a str"),
+        (1.5, "Shapes must be 1D sequences .*: shape is a float"),
         ((2, 1.5), "zeros: a dimension must be an integer, got a float"),
     ):
         with pytest.raises(TypeError, match=text):
@@ -103,7 +103,8 @@ def test_a_traced_size_is_refused_with_the_place_it_comes_from():
         return static_shape(n, "zeros")
 
     with pytest.raises(
-        ConcretizationTypeError, match=r"zeros: the shape is a traced .*\n.*\n.* n of"
+        ConcretizationTypeError,
+        match=r"zeros: Shapes must be 1D sequences .*: shape is traced.*\n.*\n.* n of",
     ):
         make_jaxpr(made)(3)
     with pytest.raises(ConcretizationTypeError, match="zeros: a dimension is a traced value"):

@@ -157,7 +157,7 @@ def test_integers_fit_up_to_the_limits_of_the_dtype(d):
     for value in (int(limits.min), int(limits.max), 0):
         promotion.check_scalar_fits(value, d)
     for value in (int(limits.min) - 1, int(limits.max) + 1):
-        with pytest.raises(OverflowError, match=f"integer {value} does not fit in {d.name}"):
+        with pytest.raises(OverflowError, match=f"int {value} too large to convert to {d.name}"):
             promotion.check_scalar_fits(value, d)
 
 

@@ -71,5 +71,5 @@ def test_axes_count_from_zero_and_dtypes_are_among_some():
     for axis in (-1, 2):
         with pytest.raises(ValueError, match=rf"f: there is no axis {axis} in int32\[2,3\]\."):
             require_axis("f", axis, x)
-    with pytest.raises(TypeError, match="f: does not take operands of dtype int32"):
+    with pytest.raises(TypeError, match="f: does not accept dtype int32"):
         require_dtype("f", x, {np.dtype("int8")})

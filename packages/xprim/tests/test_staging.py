@@ -196,11 +196,31 @@ def test_traced_values_are_staged_beside_what_is_evaluated_at_once():
     ("use", "error", "text"),
     [
         (bool, TracerBoolConversionError, "a traced value has no truth value"),
-        (int, ConcretizationTypeError, "int: a traced value cannot become a Python number"),
-        (float, ConcretizationTypeError, "float: a traced value cannot become a Python number"),
-        (complex, ConcretizationTypeError, "complex: a traced value cannot become"),
-        (range, TracerIntegerConversionError, "a traced value cannot become a Python integer"),
-        (np.asarray, TracerArrayConversionError, "a traced value cannot become a NumPy array"),
+        (
+            int,
+            ConcretizationTypeError,
+            "int: Abstract tracer value encountered where concrete value is expected",
+        ),
+        (
+            float,
+            ConcretizationTypeError,
+            "float: Abstract tracer value encountered",
+        ),
+        (
+            complex,
+            ConcretizationTypeError,
+            "complex: Abstract tracer value",
+        ),
+        (
+            range,
+            TracerIntegerConversionError,
+            r"The __index__\(\) method was called on traced array",
+        ),
+        (
+            np.asarray,
+            TracerArrayConversionError,
+            r"conversion method __array__\(\) was called on traced array",
+        ),
     ],
 )
 def test_tracers_have_no_value(use, error, text):

@@ -14,7 +14,7 @@ pivot) is within 2h, smaller steps do better; a rule agrees at one of them, a wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -282,13 +282,17 @@ def _check_transpose_in(case: _Case, group: tuple[int, ...]) -> None:
     )
 
 
+Tolerance = float | Mapping[Any, float] | None
+"""A tolerance, or several by dtype; None for the default of the dtype."""
+
+
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
     order: int,
     modes: Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
     """Check the derivatives of a function at a point against finite differences.
@@ -300,7 +304,7 @@ def check_grads(
       modes: `"fwd"` for jvp, `"rev"` for vjp.
       atol: absolute tolerance; by default by the dtype: 1e-5 in float64, 2e-2 in float32, 0.1 in
         half precision, whose differences have few digits.
-      rtol: relative tolerance, likewise.
+      rtol: relative tolerance, likewise. Both may be given by dtype, as `{np.float32: 1e-3}`.
       eps: the step of the finite differences; by default by the dtype.
 
     Raises:
@@ -493,8 +497,8 @@ def _kind(what: str) -> str:
 
 
 def check_jvp(
-    f: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
-    rtol: float | None = None, eps: float | None = None,
+    f: Callable[..., Any], args: Sequence[Any], atol: Tolerance = None,
+    rtol: Tolerance = None, eps: float | None = None,
 ) -> None:  # fmt: skip
     """Check forward mode at a point against central finite differences in a random direction."""
     args = xtree.map(as_array, tuple(args))
@@ -506,8 +510,8 @@ def check_jvp(
 
 
 def check_vjp(
-    f: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
-    rtol: float | None = None, eps: float | None = None,
+    f: Callable[..., Any], args: Sequence[Any], atol: Tolerance = None,
+    rtol: Tolerance = None, eps: float | None = None,
 ) -> None:  # fmt: skip
     """Check reverse mode at a point: <ct, J v> by finite differences against <J^T ct, v>."""
     args = xtree.map(as_array, tuple(args))
@@ -523,7 +527,7 @@ def check_vjp(
 
 
 def _numeric(
-    f: Callable[..., Any], args: Any, dots: Any, atol: float | None, rtol: float | None,
+    f: Callable[..., Any], args: Any, dots: Any, atol: Tolerance, rtol: Tolerance,
     eps: float | None,
 ) -> tuple[Any, tuple[float, float]]:  # fmt: skip
     leaves, tree = xtree.flatten(args)
@@ -537,9 +541,16 @@ def _numeric(
         return outs
 
     numeric = numerical_jvp(flat, leaves, xtree.leaves(dots), eps or step)
-    return xtree.unflatten(out_tree[0], numeric), (
-        tolerance if rtol is None else rtol, tolerance if atol is None else atol,
-    )  # fmt: skip
+    exact = min((x.dtype for x in leaves), key=_precision, default=np.dtype("f8"))
+    rtol, atol = [_tolerance_of(t, exact, tolerance) for t in (rtol, atol)]
+    return xtree.unflatten(out_tree[0], numeric), (rtol, atol)
+
+
+def _tolerance_of(given: Tolerance, dtype: Any, default: float) -> float:
+    """Return the tolerance for arguments of a dtype, which may be given by dtype."""
+    if isinstance(given, Mapping):
+        return {np.dtype(key): value for key, value in given.items()}.get(dtype, default)
+    return default if given is None else given
 
 
 def numerical_jvp(

@@ -35,7 +35,7 @@ from xjit.dispatch.placement import (
 )
 from xjit.dispatch.placement_inference import common_placement
 from xjit.dispatch.program import DeviceKernel, Program
-from xjit.lowering.modules import LoweredProgram, source_locations
+from xjit.lowering.modules import LoweredProgram, program_text, source_locations
 from xjit.sharding.layouts import format_of
 from xjit.sharding.meshes import AbstractMesh, Mesh, ProgramOfThisProcess, stage_html
 from xjit.sharding.shardings import (
@@ -372,6 +372,8 @@ class Lowered(_Stage):
         Args:
           dialect: "stablehlo", as None, or "hlo", XLA's own notation before it is optimised.
           debug_info: whether operations name the scopes, the user's file and line.
+
+        With the option `program_text` "mlir", StableHLO is printed as MLIR prints it.
         """
         text, program = self._lowered.text, self._traced._program
         if debug_info:
@@ -379,7 +381,9 @@ class Lowered(_Stage):
                 program = program.with_options(program.options or {})
                 text = program.lower(self._placement, self._lowered.platform).text
         in_hlo = _check_dialect("as_text", dialect) == "hlo"
-        return gateway.hlo_text(text, with_metadata=debug_info) if in_hlo else text
+        if in_hlo:
+            return gateway.hlo_text(text, with_metadata=debug_info)
+        return gateway.print_stablehlo(text, debug_info) if program_text.value == "mlir" else text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Return the program as an object of jaxlib's.

@@ -570,7 +570,7 @@ def _reduce_numpy(x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
 
 def _sum_shape(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> tuple[ShapedArray, ...]:
     require(
-        not dtypes.is_bool(aval.dtype), "psum", "does not take operands of dtype bool.",
+        not dtypes.is_bool(aval.dtype), "psum", "does not accept dtype bool.",
         error=TypeError,
     )  # fmt: skip
     return (aval,)

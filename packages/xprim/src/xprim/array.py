@@ -424,7 +424,7 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
         if not info.min <= value <= info.max:
             fits = -(2**63) <= value < 2**63
             raise OverflowError(message(
-                "array", f"the Python integer {value} does not fit in {dtype.name}.",
+                "array", f"Python int {value} too large to convert to {dtype.name}.",
                 expected=f"a value from {info.min} to {info.max}",
                 hint="xnp.array(value, dtype='int64') holds it" if fits else "",
             ))  # fmt: skip
@@ -437,7 +437,7 @@ def _make_scalar(value: Any, dtype: np.dtype[Any], weak_type: bool) -> ConcreteA
     except OverflowError:
         raise OverflowError(message(
             "array",
-            f"the Python integer of {value.bit_length()} bits does not fit in {dtype.name}.",
+            f"Python int of {value.bit_length()} bits too large to convert to {dtype.name}.",
             expected="a magnitude of at most 1.8e308",
         )) from None  # fmt: skip
     return ConcreteArray(host, aval)

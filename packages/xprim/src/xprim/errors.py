@@ -231,7 +231,7 @@ class TracerIntegerConversionError(_TracerError, XStackTypeError):
     """
 
     operation = "int"
-    problem = "a traced value cannot become a Python integer: it is not known while tracing."
+    problem = "The __index__() method was called on traced array: its value is not known."
     hint = (
         "index arrays, not lists: xnp.array(a_list)[i]; loop with lax.fori_loop;\n"
         "if it shapes the program, make that argument static: jit(f, static_argnums=...)"
@@ -257,7 +257,7 @@ class TracerArrayConversionError(_TracerError, XStackTypeError):
     """
 
     operation = "numpy.asarray"
-    problem = "a traced value cannot become a NumPy array: it is not known while tracing."
+    problem = "The numpy.ndarray conversion method __array__() was called on traced array."
     hint = (
         "call the xnp function of the same name instead of NumPy's;\nto index a NumPy array with a "
         "traced value, write xnp.asarray(table)[i]"
@@ -572,10 +572,15 @@ class DuplicateRuleError(XStackError, ValueError):
 def number_wanted(tracer: Any, conversion: str) -> ConcretizationTypeError:
     """Return the error for a tracer that shall become a Python number by `int`, `item`, ..."""
     kind = conversion if conversion in ("float", "complex") else "int"
+    called = (
+        f"The {conversion}() method was called on traced array"
+        if conversion in ("tolist", "tobytes", "item")
+        else "Abstract tracer value encountered where concrete value is expected"
+    )
     return ConcretizationTypeError(
         tracer,
         conversion,
-        "a traced value cannot become a Python number: it is not known while tracing.",
+        f"{called}.",
         f"stay with arrays: xnp functions for those of math, or try using `x.astype({kind})`;\n"
         "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
     )

@@ -163,7 +163,7 @@ def check_scalar_fits(value: Any, dtype: DType, operation: str = "array") -> Non
     Example:
         >>> check_scalar_fits(300, dtypes.uint8)
         Traceback (most recent call last):
-        OverflowError: array: the Python integer 300 does not fit in uint8.
+        OverflowError: array: Python int 300 too large to convert to uint8.
           expected  a value from 0 to 255
           hint      int16 holds it
     """
@@ -184,7 +184,7 @@ def check_scalar_fits(value: Any, dtype: DType, operation: str = "array") -> Non
             expected, hint = "a magnitude of at most 1.8e308", ""
     else:
         return
-    problem = f"the Python integer {_abbreviate(value)} does not fit in {dtype.name}."
+    problem = f"Python int {_abbreviate(value)} too large to convert to {dtype.name}."
     raise OverflowError(message(operation, problem, expected=expected, hint=hint))
 
 

@@ -138,11 +138,11 @@ def require_dtype(operation: str, x: Any, kinds: Container[Any], expected: str =
       >>> require_dtype("fft", shaped_array((3,), dtypes.int32), {dtypes.complex64}, "complex64")
       Traceback (most recent call last):
           ...
-      TypeError: fft: does not take operands of dtype int32.
+      TypeError: fft: does not accept dtype int32.
         expected  complex64
     """
     if x.dtype not in kinds:
-        text = f"does not take operands of dtype {x.dtype.name}."
+        text = f"does not accept dtype {x.dtype.name}."
         raise TypeError(message(operation, text, expected=expected))
 
 
@@ -154,10 +154,10 @@ def require_equal_dtypes(operation: str, x: Any, y: Any) -> None:
       >>> require_equal_dtypes("solve", *[shaped_array((), d) for d in (dtypes.int8, dtypes.int16)])
       Traceback (most recent call last):
           ...
-      TypeError: solve: requires operands of equal dtypes, got int8, int16.
+      TypeError: solve: requires arguments to have the same dtypes, got int8, int16.
     """
     if x.dtype != y.dtype:
-        text = f"requires operands of equal dtypes, got {x.dtype.name}, {y.dtype.name}."
+        text = f"requires arguments to have the same dtypes, got {x.dtype.name}, {y.dtype.name}."
         raise TypeError(message(operation, text))
 
 
@@ -271,6 +271,7 @@ def static_int(value: Any, operation: str, what: str = "a dimension") -> int:
 
 
 _ONLY_INTEGERS = frozenset((int,))
+_SHAPES = "Shapes must be 1D sequences of concrete values of integer type"
 
 
 def static_shape(shape: Any, operation: str) -> tuple[int, ...]:
@@ -284,7 +285,9 @@ def static_shape(shape: Any, operation: str) -> tuple[int, ...]:
         return shape
     if isinstance(shape, Tracer) and shape.concrete() is None:
         raise ConcretizationTypeError(
-            shape, operation, "the shape is a traced value, but it must be known while tracing."
+            shape,
+            operation,
+            f"{_SHAPES}: shape is traced.",
         )
     if isinstance(shape, ConcreteArray) and shape.ndim:
         shape = shape.to_host().tolist()
@@ -295,10 +298,7 @@ def static_shape(shape: Any, operation: str) -> tuple[int, ...]:
     except TypeError:
         sizes = None
     if sizes is None or isinstance(shape, str):
-        raise TypeError(
-            f"{operation}: the shape must be an integer or a tuple of integers, got "
-            f"{described(shape)}."
-        )
+        raise TypeError(f"{operation}: {_SHAPES}: shape is {described(shape)}.")
     return tuple([static_int(n, operation) for n in sizes])
 
 
@@ -320,6 +320,7 @@ _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _BOUNDARY_AND_FUNCTION = 2  # the frames an error passes last
 _NUMPY = os.path.join(os.path.dirname(np.__file__), "")
 _OTHER = "another"
+_NAMES_OF_SHAPES = frozenset(("shape", "new_sizes"))
 _OF_TRACED = (
     ConcretizationTypeError,
     errors.TracerIntegerConversionError,
@@ -441,11 +442,16 @@ def _say(
     if isinstance(wrong, Tracer):
         holds = "is" if wrong is value else "holds"
         problem = f"{name} {holds} a traced value, but it must be known while tracing."
+        if name in _NAMES_OF_SHAPES:
+            problem = f"{_SHAPES}: {name} is traced."
         error.args = (str(ConcretizationTypeError(wrong, operation, problem)),)
     elif not isinstance(error, _OF_TRACED):
         wanted = " or ".join([", ".join(forms[:-1]), forms[-1]] if forms[1:] else forms)
         held = "" if wrong is value else f" that holds {described(wrong)}"
-        error.args = (f"{operation}: {name} must be {wanted}, got {described(value)}{held}.",)
+        fact = f"{name} must be {wanted}, got {described(value)}{held}."
+        if name in _NAMES_OF_SHAPES:
+            fact = f"{_SHAPES}: {name} is {described(value)}{held}."
+        error.args = (f"{operation}: {fact}",)
 
 
 # ----------------------------------------------------------------------------------- check sites

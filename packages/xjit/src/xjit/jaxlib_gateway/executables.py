@@ -100,6 +100,15 @@ def stablehlo_module(text: str) -> Any:
     return _mlir_modules.parse_module(text)
 
 
+def print_stablehlo(text: str, debug_info: bool) -> str:
+    """Return a StableHLO text as MLIR prints it.
+
+    Raises:
+        XlaError: it is not StableHLO.
+    """
+    return str(_mlir_modules.print_stablehlo(text, debug_info))
+
+
 def portable(text: str) -> bytes:
     """Return the program of a StableHLO text in the portable form.
 

@@ -46,3 +46,9 @@ def parse_module(text: str) -> Any:
             return ir.Module.parse(text)
     except ir.MLIRError as error:
         fail("compile_program", "XLA refused the program", error)
+
+
+def print_stablehlo(text: str, debug_info: bool) -> str:
+    """Return `text` as MLIR prints it; raise `XlaError` where it is not StableHLO."""
+    module = parse_module(text)
+    return str(module.operation.get_asm(enable_debug_info=debug_info))

@@ -84,8 +84,8 @@ from xtree.interning import remember
 from xtree.records import Record
 
 __all__ = [
-    "NO_LAYOUTS", "Layouts", "LoweredProgram", "lower", "source_locations", "text_of_piece",
-    "warn_of_useless_donations",
+    "NO_LAYOUTS", "Layouts", "LoweredProgram", "lower", "program_text", "source_locations",
+    "text_of_piece", "warn_of_useless_donations",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -97,6 +97,16 @@ source_locations = config.define(
         "Whether programs carry the user's file and line for each operation (profiles show them).",
         kind=bool,
         in_cache_key=True,
+    )
+)
+
+program_text = config.define(
+    config.Option(
+        "program_text",
+        "plain",
+        "How `as_text` shows StableHLO: as it was written for the compiler ('plain'), or as MLIR "
+        "prints it ('mlir'), for programs that search it for what JAX prints.",
+        choices=("plain", "mlir"),
     )
 )
 

@@ -68,8 +68,8 @@ class Symbols:
 
     def new(self, name: str) -> str:
         """Return a symbol for a name that no other function of the module has."""
-        base = "".join([c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name])
-        if not base or base[0].isdigit() or base == "main":
+        base = "".join([c if c.isascii() and (c.isalnum() or c in "._") else "_" for c in name])
+        if not base or base[0].isdigit() or base[0] == "." or base == "main":
             base = f"_{base}"
         numbers = self._numbers
         symbol, number = base, numbers.get(base, 0)

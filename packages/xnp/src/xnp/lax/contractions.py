@@ -356,18 +356,31 @@ def _groups(x: Any, sizes: Any, ragged: int, prefix: tuple[int, ...]) -> Any:
     return table.select(mask, stack, fill(whole, 0, x.aval.dtype))
 
 
+_GROUPS_BY_KIND = {
+    True: ("exactly one rhs group dimension", "noncontracting"),
+    False: ("zero group dimensions in the rhs", "contracting or batch"),
+}  # by whether the ragged dimension is in the result
+
+
 def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
     int, tuple[int, ...], tuple[int, ...]
 ]:  # fmt: skip
     """Return the ragged dimension of `lhs`, those its groups may differ in, and those of `rhs`."""
     what = "ragged_dot_general"
     require(offset is None, what, "group_offset must be None.", error=NotImplementedError)
-    ragged = _check_ragged_dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
-    group_dims = _check_ragged_dims(numbers.rhs_group_dimensions, y.aval.ndim)
     require(
-        len(ragged) == 1, what, "lhs must have one ragged dimension, got {}.", ragged,
+        len(numbers.lhs_ragged_dimensions) == 1, what,
+        "ragged_dot_general expects exactly one lhs ragged dimension, got {}.",
+        tuple(numbers.lhs_ragged_dimensions), error=TypeError,
+    )  # fmt: skip
+    require(
+        0 <= numbers.lhs_ragged_dimensions[0] < x.aval.ndim, what,
+        "ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than "
+        "the number of axes of the lhs, got {}.", numbers.lhs_ragged_dimensions[0],
         error=TypeError,
     )  # fmt: skip
+    ragged = _check_ragged_dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
+    group_dims = _check_ragged_dims(numbers.rhs_group_dimensions, y.aval.ndim)
     (of_lhs, of_rhs), (batch, of_batch) = numbers.dot_dimension_numbers
     contracting, batch = (
         _check_ragged_dims(of_lhs, x.aval.ndim),
@@ -376,22 +389,28 @@ def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
     taken = (*_check_ragged_dims(of_rhs, y.aval.ndim), *_check_ragged_dims(of_batch, y.aval.ndim))
     is_free = ragged[0] not in (*contracting, *batch)
     require(
-        len(group_dims) == int(is_free) and all(d not in taken for d in group_dims), what,
-        "rhs has a group dimension exactly if the ragged dimension is free, and it is "
-        "neither contracted nor mapped.",
+        all(d not in taken for d in group_dims), what,
+        "ragged_dot_general requires rhs group dimension numbers to be distinct from contracting "
+        "and batch dimensions.", got={"rhs_group_dimensions": group_dims}, error=TypeError,
+    )  # fmt: skip
+    require(
+        len(group_dims) == int(is_free), what,
+        "ragged_dot_general requires {} when lhs ragged dimension is {}.",
+        *_GROUPS_BY_KIND[is_free],
         got={"lhs_ragged_dimensions": ragged, "rhs_group_dimensions": group_dims}, error=TypeError,
     )  # fmt: skip
     prefix = _prefix(x.aval.ndim, ragged[0], contracting, batch)
     wanted = (*[x.aval.shape[d] for d in prefix], *sizes.aval.shape[-1:])
     if not dtypes.is_integer(sizes.aval.dtype) or sizes.aval.shape not in (wanted, wanted[-1:]):
         raise TypeError(message(
-            what, "group_sizes must be integers, one for each group, or so for each index of the "
-            "dimensions before.", got=sizes.aval.str_long(),
-            expected=f"a shape of {wanted[-1:]} or {wanted}",
+            what, f"expected group_sizes to have shape {wanted}, got {sizes.aval.shape}.",
+            got=sizes.aval.str_long(),
+            expected=f"integers of the shape {wanted}, or {wanted[-1:]} for all of them",
         ))  # fmt: skip
     require(
         not is_free or y.aval.shape[group_dims[0]] == wanted[-1], what,
-        "rhs must have an index of its group dimension for each group.",
+        "expected rhs group dimension size to be {}, got {}.", wanted[-1],
+        y.aval.shape[group_dims[0]] if is_free else 0,
         got={"rhs": y, "group_sizes": sizes}, error=TypeError,
     )  # fmt: skip
     return ragged[0], prefix, group_dims

@@ -53,7 +53,10 @@ def _check_counts(lhs: Array, rhs: Array, *each: Sequence[int]) -> None:
     if rhs.ndim != lhs.ndim or any(len(numbers) != count for numbers in each):
         strides, stretch, spread = each
         raise ValueError(message(
-            "conv_general_dilated", "needs a stride and a dilation for each spatial dimension.",
+            "conv_general_dilated",
+            "conv_general_dilated lhs and rhs must have the same number of dimensions."
+            if rhs.ndim != lhs.ndim else "conv_general_dilated window and window_strides must have "
+            "the same number of dimensions, as the dilations.",
             got=f"window_strides={strides}, lhs_dilation={stretch}, rhs_dilation={spread}",
             expected=f"{count} of each for {lhs.aval.str_long()}",
         ))  # fmt: skip
@@ -140,7 +143,8 @@ def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
     require(
         all(hasattr(pair, "__len__") and len(pair) == 2 for pair in padding),
         "conv_general_dilated",
-        "padding must be a name, or (before, after) for each dimension of space.", got=padding,
+        "padding argument must be a name, or (before, after) for each dimension of space, got {}.",
+        padding,
     )  # fmt: skip
     return tuple([(size_of(low), size_of(high)) for low, high in padding])
 

@@ -288,7 +288,7 @@ def _reduce_tree(
     leaves, tree = xtree.flatten(operands)
     init_leaves, init_tree = xtree.flatten(init_values)
     require(
-        tree == init_tree, "reduce", "operands and init_values must have the same structure.",
+        tree == init_tree, "reduce", "Operands must have the same tree structure as init_values.",
         got=(tree, init_tree),
     )  # fmt: skip
     xs = [as_array(x, what="reduce: an operand") for x in leaves]
@@ -312,7 +312,7 @@ def _initial(value: Any, aval: xprim.ShapedArray) -> Any:
     init = as_array(value, what="reduce: an initial value")
     if init.aval.dtype != aval.dtype:
         init = table.as_array_of(value, aval.dtype, "reduce: an initial value")
-    require(not init.ndim, "reduce", "an initial value must be a scalar, not {}.", init)
+    require(not init.ndim, "reduce", "reduce found non-scalar initial value: {}.", init)
     require(
         init.dtype == aval.dtype, "reduce",
         "an initial value must be a scalar of its operand's dtype.",
@@ -535,6 +535,11 @@ def reduce_window(
         xs and init_tree == tree, "reduce_window",
         "operand and init_value must have one structure, with a leaf or more.",
         got=(tree, init_tree), error=TypeError,
+    )  # fmt: skip
+    shapes = [np.shape(v) for v in inits]
+    require(
+        not any(shapes), "reduce_window", "reduce_window expected init_values to be scalars but "
+        "init_values have shapes {}.", shapes, error=TypeError,
     )  # fmt: skip
     what = "reduce_window: an initial value"
     inits = [table.as_array_of(v, x.aval.dtype, what) for v, x in zip(inits, xs, strict=True)]

@@ -425,7 +425,8 @@ def _check_one_dtype(name: str, starts: Sequence[Any]) -> None:
     found = {dtypes.dtype(x) for x in starts if hasattr(x, "dtype") and not is_weakly_typed(x)}
     if len(found) > 1 and all(map(dtypes.is_integer, found)):
         raise TypeError(message(
-            name, f"the starts have several dtypes: {', '.join(sorted(d.name for d in found))}.",
+            name, f"index arguments to {name} must be integers of the same type.",
+            got=", ".join(sorted(d.name for d in found)),
             expected="integers of one dtype; Python's go with any",
             hint="convert them: x.astype('int32')",
         ))  # fmt: skip

@@ -349,7 +349,7 @@ def interp(
     fp, _ = inexact("interp", *inexact("interp", fp), x)  # integers become floats without a warning
     require(
         xp.aval.ndim == 1 and xp.aval.shape == fp.aval.shape, "interp",
-        "xp and fp must be vectors of one size, got {} and {}.", xp, fp,
+        "xp and fp must be one-dimensional arrays of equal size, got {} and {}.", xp, fp,
     )  # fmt: skip
     size = xp.aval.shape[0]
     if not size:
@@ -362,7 +362,9 @@ def interp(
     x0, x1 = read(xp, place - 1), read(xp, place)
     f0, f1 = read(fp, place - 1), read(fp, place)
     width = bind("sub", x1, x0)
-    flat = bind("eq", width, scalar_like(width, 0))
+    # the slope of a width below the normal numbers would be infinite, and so NaN where values agree
+    least = float(dtypes.finfo(width.aval.dtype).smallest_normal)
+    flat = bind("lt", bind("abs", width), scalar_like(width, least))
     share = cast(bind("div", bind("sub", x, x0), select(flat, scalar_like(width, 1), width)),
                  f0.aval.dtype)  # fmt: skip
     result = select(flat, f0, bind("add", f0, bind("mul", share, bind("sub", f1, f0))))
@@ -379,8 +381,9 @@ def _with_value_beyond(
     """Return the results with a value where x is beyond an end of the points."""
     if isinstance(value, str):
         require(
-            value == "extrapolate", "interp", "left and right may be 'extrapolate', got {!r}.",
-            value,
+            value == "extrapolate", "interp",
+            "the only valid string value of `{}` is 'extrapolate', but got: {!r}.",
+            "left" if is_beyond == "lt" else "right", value,
         )  # fmt: skip
         return result
     outer = read(fp, end) if value is None else array_of(value, "interp")
@@ -393,7 +396,8 @@ def _with_value_beyond(
 
 def _real_places(x: Any, xp: Any) -> tuple[Array, Array]:
     require(
-        not dtypes.is_complex(x.aval.dtype), "interp", "the places x and xp must be real numbers.",
+        not dtypes.is_complex(x.aval.dtype), "interp",
+        "complex x values not supported: x and xp must be real.",
         error=ArgumentError,
     )  # fmt: skip
     return x, xp
@@ -401,7 +405,7 @@ def _real_places(x: Any, xp: Any) -> tuple[Array, Array]:
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Array]:
     period = cast(array_of(period, "interp"), x.aval.dtype)
-    require(not period.aval.ndim, "interp", "period must be a number, got {}.", period)
+    require(not period.aval.ndim, "interp", "period must be a scalar; got {}.", period)
     require(
         not isinstance(period, ConcreteArray) or period.to_host(), "interp",
         "period must not be 0.",

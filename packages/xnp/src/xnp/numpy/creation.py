@@ -69,6 +69,7 @@ __dir__ = __all__.copy
 
 _SCALARS = frozenset([bool, int, float, complex])
 _ONLY_FLOATS = {float}
+_NONE = "None is not a valid value for jnp.array: it is not a number, nor an array"
 
 
 def array(
@@ -119,7 +120,7 @@ def array(
         if type(object) is list or type(object) is tuple:
             result = _array_of_list(object, dtype)
         elif object is None:
-            raise ArgumentError("array: None is not a number, nor an array.")
+            raise ArgumentError(f"array: {_NONE}.")
         else:
             result = _array_of_value(object, dtype, bool(copy))
             if copy and result is object:
@@ -316,7 +317,7 @@ def _stack_items(items: Sequence[Any], dtype: Any) -> Array:
 
 def _element(item: Any) -> Array:
     if item is None:
-        raise ArgumentError("array: None is not a number, nor an array, to stand in a list.")
+        raise ArgumentError(f"array: {_NONE}, to stand in a list.")
     return array_of(item, "array")
 
 

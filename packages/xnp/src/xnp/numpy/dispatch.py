@@ -322,10 +322,12 @@ def _check_ranks(
     if len(ranks) < 2 or not are_passed_by_caller([(None, shape) for shape in passed if shape]):
         return
     raises = config.values.numpy_rank_promotion == "raise"
+    listed = f"{', ' if raises else ' '}".join(map(str, shapes))
     text = message(
         operation,
-        f"operands of different rank {'could not be' if raises else 'are'} broadcast together: "
-        f"{', '.join(map(str, shapes))}.",
+        f"operands of different rank could not be broadcast together: {listed}."
+        if raises
+        else f"Following NumPy automatic rank promotion for {operation} on shapes {listed}.",
         hint="reshape them to one rank, or set numpy_rank_promotion to 'allow'",
     )
     if raises:
@@ -379,7 +381,7 @@ def axes_of(axis: Any, ndim: int, operation: str) -> tuple[int, ...]:
     if several_axes(axis):
         axes = tuple([axis_of(a, ndim, operation) for a in axis])
         if len(set(axes)) != len(axes):
-            raise ArgumentError(f"{operation}: axes must be distinct, got {axis}.")
+            raise ArgumentError(f"{operation}: repeated axis: axes must be distinct, got {axis}.")
         return axes
     return (axis_of(axis, ndim, operation),)
 
@@ -394,7 +396,7 @@ def dims_and_names(axis: Any, ndim: int, operation: str) -> tuple[Any, ...]:
         return axes_of(axis, ndim, operation)
     names = [a for a in axis if type(a) is str]
     if len({*names}) != len(names):
-        raise ArgumentError(f"{operation}: axes must be distinct, got {axis}.")
+        raise ArgumentError(f"{operation}: repeated axis: axes must be distinct, got {axis}.")
     for name in names:
         axis_size(name, operation)
     return (*axes_of(tuple([a for a in axis if type(a) is not str]), ndim, operation), *names)

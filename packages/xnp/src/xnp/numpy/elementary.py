@@ -1183,7 +1183,8 @@ def hypot(x1: Any, x2: Any) -> Any:
     x1, x2 = inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.aval.dtype):
         raise ValueError(message(
-            "hypot", "takes real numbers.", hint="give the magnitudes: abs(x)",
+            "hypot", "jnp.hypot is not well defined for complex-valued inputs.",
+            hint="give the magnitudes: abs(x)",
         ))  # fmt: skip
     return bind("hypot", *dispatch.broadcast_checked("hypot", x1, x2))
 

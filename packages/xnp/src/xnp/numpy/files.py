@@ -196,7 +196,8 @@ def unpackbits(
     Args:
       a: an array of uint8.
       axis: the axis; None unpacks the flattened array.
-      count: how many bits; negative for all but as many at the end, None for all.
+      count: how many bits, zeros where there are fewer; negative for all but as many at the end,
+        None for all.
       bitorder: "big" for the highest bit first, "little" for the lowest.
 
     Returns:
@@ -233,7 +234,13 @@ def unpackbits(
         )  # a shift of each would take longer
         bits = cast(bind("ne", single, scalar_like(single, 0)), dtypes.uint8)
         bits = reshape(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
-    return moveaxis(bits if count is None else bits[..., :count], -1, axis)
+    if count is not None:
+        missing = count - bits.shape[-1]
+        behind = (*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0))
+        bits = bits[..., :count] if missing <= 0 else bind(
+            "pad", bits, scalar_like(bits, 0), padding_config=behind
+        )  # fmt: skip
+    return moveaxis(bits, -1, axis)
 
 
 def _shifts(order: str) -> Array:

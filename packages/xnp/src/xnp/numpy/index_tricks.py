@@ -10,7 +10,7 @@ import numpy as np
 
 from xnp.numpy.creation import array, asarray, shape_of
 from xnp.numpy.dispatch import array_of
-from xnp.numpy.ranges import arange, linspace
+from xnp.numpy.ranges import arange, check_slice, linspace
 from xnp.numpy.selection import nonzero, where
 from xnp.numpy.shaping import concatenate
 from xnp.primitives.table import reshape
@@ -358,13 +358,13 @@ def _inside(positions: Any, size: int, mode: str) -> Any:
     if mode == "raise":
         if not isinstance(positions, ConcreteArray):
             raise ConcretizationTypeError(
-                positions, "ravel_multi_index", "mode 'raise' looks at the positions."
-                "\n  hint      mode='wrap' or mode='clip' need not"
+                positions, "ravel_multi_index", "The error occurred because ravel_multi_index was "
+                "jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead."
             )  # fmt: skip
         host = np.asarray(positions)
         require(
             not host.size or (host.min() >= 0 and host.max() < size), "ravel_multi_index",
-            "a position is out of bounds.",
+            "a position is out of bounds: invalid entry in coordinates array.",
         )  # fmt: skip
     if mode in ("raise", "ignore"):
         return positions
@@ -401,7 +401,7 @@ class _Joiner:
             numbers = [int(n) for n in words[:3]]
         except ValueError as error:
             raise ValueError(message(
-                self.name, f"unknown directive {directive!r}.",
+                self.name, f"could not understand directive {directive!r}.",
                 expected="'r', 'c', or up to three integers: 'axis,ndim,place'",
             )) from error  # fmt: skip
         axis, rank, one = (*numbers, *(self.axis, self.rank, self.one)[len(numbers) :])
@@ -409,6 +409,7 @@ class _Joiner:
 
     def _part(self, part: Any, rank: int, one: int) -> Any:
         if isinstance(part, slice):
+            check_slice(part, self.name)
             start = 0 if part.start is None else part.start
             if isinstance(part.step, complex):
                 x = linspace(start, part.stop, int(abs(part.step)))

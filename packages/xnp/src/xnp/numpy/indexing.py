@@ -491,7 +491,8 @@ def take_along_axis(
     x, positions = array_of(arr, "take_along_axis"), array_of(indices, "take_along_axis: indices")
     if not dtypes.is_integer(positions.aval.dtype):
         raise TypeError(
-            f"take_along_axis: the indices must be integers, got {positions.aval.str_long()}."
+            "take_along_axis: take_along_axis indices must be of integer type, got "
+            f"{positions.aval.dtype.name}."
         )
     if axis is None:
         x, axis = reshape(x, (x.aval.size,)), 0

@@ -87,9 +87,11 @@ _LARGE = 1 << 14  # elements: where NumPy's own loop over all axes at once pays
 
 def _check_options(mode: str, given: dict[str, Any]) -> None:
     require_choice("pad", "mode", mode, _OPTIONS)
-    options = _OPTIONS[mode]
-    for name in given:
-        require(name in options, "pad", "mode {!r} takes no argument {!r}.", mode, name)
+    unknown = [name for name in given if name not in _OPTIONS[mode]]
+    require(
+        not unknown, "pad", "unsupported keyword arguments for mode '{}': {}.", mode,
+        ", ".join(map(repr, unknown)),
+    )  # fmt: skip
 
 
 _OPTIONS: dict[str, tuple[str, ...]] = {

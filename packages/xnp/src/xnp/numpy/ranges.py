@@ -83,7 +83,8 @@ def arange(
         small = host_array(np.arange(start), dtypes.python_scalar_dtype(int))
         return small if out_sharding is None else place(small, out_sharding, "arange")
     given = [v for v in (start, stop, step) if v is not None]
-    known = [_check_bound(v) for v in given or [start]]
+    names = ("stop", "step") if stop is None else ("start", "stop", "step")
+    known = [_check_bound(v, name) for v, name in zip(given or [start], names, strict=False)]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
     if stop is None and step is not None:
         known.insert(0, 0)  # the one bound is the end
@@ -94,13 +95,15 @@ def arange(
     return place(on_device(result, device, "arange"), out_sharding, "arange")
 
 
-def _check_bound(bound: Any) -> Any:
+def _check_bound(bound: Any, name: str) -> Any:
     numbers = (Array, np.ndarray, np.generic, SymbolicSize, int, float, complex)
     if not isinstance(bound, numbers):
         raise TypeError(f"arange: the bounds must be numbers, got {described(bound)}.")
     if isinstance(bound, Tracer):
         raise ConcretizationTypeError(
-            bound, "arange", "a bound is a traced value, but the shape depends on it."
+            bound,
+            "arange",
+            f"a bound is a traced value. It arose in the jnp.arange argument '{name}'.",
         )
     if np.ndim(bound):
         raise ValueError(f"arange: the bounds must be numbers, got {described(bound)}.")
@@ -512,6 +515,16 @@ def indices(
     return bind("concatenate", *parts, dimension=0)
 
 
+def check_slice(key: slice, name: str) -> None:
+    """Raise where a bound of a slice in the brackets of `mgrid` or `r_` is a traced value."""
+    for what, bound in (("start", key.start), ("stop", key.stop), ("step", key.step)):
+        if isinstance(bound, Tracer) and bound.concrete() is None:
+            raise ConcretizationTypeError(
+                bound, name, f"slice {what} of jnp.{name} is a traced value, but the shape depends "
+                "on it."
+            )  # fmt: skip
+
+
 class _Grid:
     """The class of `mgrid` and `ogrid`: slices in brackets become coordinate arrays."""
 
@@ -534,6 +547,7 @@ class _Grid:
         return bind("concatenate", *[reshape(g, (1, *g.shape)) for g in grids], dimension=0)
 
     def _axis(self, key: slice) -> Any:
+        check_slice(key, self.name)
         start = 0 if key.start is None else key.start
         if isinstance(key.step, complex):  # a number of elements, the end included
             return linspace(start, key.stop, int(abs(key.step)))

@@ -363,6 +363,11 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
              [1, 3]], dtype=int32)
     """
     m = array_of(m, "rot90")
+    require(
+        m.aval.ndim >= 2, "rot90",
+        "rot90 requires its first argument to have ndim at least two, "
+        "but got first argument of {}.", m,
+    )  # fmt: skip
     first, second = axes_of(tuple(axes), m.aval.ndim, "rot90")
     k = size_of(k) % 4
     if k == 0:

@@ -216,7 +216,7 @@ def _clippable(x: Any, *bounds: Any) -> Array:
     operand = asarray(x)
     check_numbers(operand.aval, "clip")
     if dtypes.is_complex(promotion.result_type(operand, *[b for b in bounds if b is not None])):
-        raise ValueError("clip: complex numbers have no order.")
+        raise ValueError("clip: Complex values have no ordering and cannot be clipped.")
     return operand
 
 

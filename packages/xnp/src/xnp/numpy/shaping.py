@@ -556,9 +556,11 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
     own = x.aval.shape
     pairs = zip(reversed(own), reversed(shape), strict=False)
     if len(own) > len(shape) or any(n not in (1, m) for n, m in pairs):
-        raise ValueError(
-            f"broadcast_to: an array of shape {own} does not broadcast to shape {shape}."
-        )
+        raise ValueError(message(
+            "broadcast_to", "Cannot broadcast to shape with fewer dimensions."
+            if len(own) > len(shape) else "Incompatible shapes for broadcasting: "
+            f"{own} and requested shape {shape}.",
+        ))  # fmt: skip
     return table.broadcast_to(x, shape)
 
 

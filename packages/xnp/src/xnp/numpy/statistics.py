@@ -1279,8 +1279,8 @@ def cov(
 def _inexact_dtype(operation: str, dtype: Any) -> Any:
     exact = dtypes.requested_dtype(dtype, operation)
     require(
-        dtypes.is_inexact(exact), operation, "dtype must be floating or complex, got {}.",
-        exact.name,
+        dtypes.is_inexact(exact), operation,
+        "dtype must be a subclass of float or complex, got {}.", exact.name,
     )  # fmt: skip
     return exact
 

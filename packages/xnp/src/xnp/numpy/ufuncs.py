@@ -17,7 +17,7 @@ import numpy as np
 from xnp.numpy import dispatch
 from xnp.numpy.dispatch import binary_operator, broadcast, convert_to, dispatch_on, inexact, promote
 from xnp.primitives.table import bind, broadcast_to, scalar_like, select
-from xprim import Array, dtypes
+from xprim import Array, ConcreteArray, Tracer, dtypes
 from xprim.array import check_numbers
 from xprim.requirements import require
 from xprim.tracebacks import boundaries
@@ -634,12 +634,25 @@ def _static_power(x: Any, y: int) -> Array:
 
 
 def _power(x: Any, y: Any) -> Any:
+    exponent = _exponent_of_program(x, y)
     x, y = promote("power", x, y)
     dtype = x.aval.dtype
+    if exponent is not None and (dtypes.is_inexact(dtype) or exponent >= 0):
+        if x.aval.weak_type and not y.aval.weak_type:
+            x = dispatch.cast(x, dtype, weak=False)
+        return bind("integer_pow", x, y=exponent)
     if dtypes.is_bool(dtype):
         x, y = convert_to(x, dtypes.int32), convert_to(y, dtypes.int32)
     x, y = broadcast("power", x, y)
     return bind("pow", x, y) if dtypes.is_inexact(dtype) else _integer_power(x, y)
+
+
+def _exponent_of_program(x: Any, y: Any) -> int | None:
+    """Return the exponent of a traced base if it is a known integer, as NumPy's scalars are."""
+    if not isinstance(x, Tracer):
+        return None
+    known = isinstance(y, np.integer) or (isinstance(y, ConcreteArray) and not y.ndim)
+    return int(y) if known and dtypes.is_integer(y.dtype) else None
 
 
 def _integer_power(x: Any, y: Any) -> Any:

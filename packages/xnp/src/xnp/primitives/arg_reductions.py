@@ -70,14 +70,14 @@ def arg_shape(name: str) -> Callable[..., tuple[ShapedArray, ...]]:
     def shape_rule(aval: ShapedArray, *, axes: Any, index_dtype: Any) -> tuple[ShapedArray, ...]:
         require_dtype(name, aval, REAL | BOOL)
         require(
-            dtypes.is_integer(index_dtype), name, "index_dtype must be an integer dtype, got {}.",
+            dtypes.is_integer(index_dtype), name, "index_dtype must be an integer type, got {}.",
             index_dtype, error=TypeError,
         )  # fmt: skip
         (axis,) = axes
         require_axis(name, axis, aval)
         if not aval.shape[axis]:
             raise ValueError(message(
-                name, "an axis without elements has none that is greatest or least.",
+                name, "operations argmin and argmax require non-empty reduced dimension.",
                 got=f"axis {axis} of {aval.str_long()}",
             ))  # fmt: skip
         return (shaped_array((*aval.shape[:axis], *aval.shape[axis + 1 :]), index_dtype),)

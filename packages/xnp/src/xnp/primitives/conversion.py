@@ -130,7 +130,7 @@ def _clamp_shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[S
     dtype = table.common_dtype("clamp", (low, x, high))
     require(
         dtype in table.REAL or dtype == dtypes.bool_, "clamp",
-        "does not take operands of dtype {}.",
+        "does not accept dtype {}.",
         dtype.name, expected="a real number dtype", error=TypeError,
     )  # fmt: skip
     shape = x.shape or low.shape or high.shape  # a scalar is repeated, as one that is not mapped

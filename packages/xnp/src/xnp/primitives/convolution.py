@@ -136,7 +136,7 @@ def _shape(
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
     dtype = product_dtype("conv_general_dilated", lhs.dtype, rhs.dtype, preferred_element_type)
     require(
-        not dtypes.is_bool(dtype), "conv_general_dilated", "does not take operands of dtype bool.",
+        not dtypes.is_bool(dtype), "conv_general_dilated", "does not accept dtype bool.",
         error=TypeError,
     )  # fmt: skip
     spec = dimension_numbers
@@ -161,8 +161,8 @@ def _shape(
 def _check_ranks(lhs: ShapedArray, rhs: ShapedArray, count: int, params: Any) -> None:
     if count < 0 or lhs.ndim != rhs.ndim or any(len(p) != count for p in params):
         raise ValueError(message(
-            "conv_general_dilated", "the operands must have the same number n + 2 of dimensions, "
-            "and strides, padding and dilations n entries.",
+            "conv_general_dilated", "conv_general_dilated lhs and rhs must have the same number of "
+            "dimensions, n + 2, and strides, padding and dilations n entries.",
             got=f"lhs: {lhs.str_long()}, rhs: {rhs.str_long()}; "
             f"{', '.join(str(len(p)) for p in params)} entries",
         ))  # fmt: skip

@@ -39,7 +39,7 @@ def _shape(aval: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     wanted = _FLOAT if fft_type == FftType.RFFT else _COMPLEX
     if aval.dtype not in wanted:
         raise TypeError(message(
-            "fft", f"{fft_type.name} does not take operands of dtype {aval.dtype.name}.",
+            "fft", f"{fft_type.name} does not accept dtype {aval.dtype.name}.",
             expected=f"{' or '.join(d.name for d in wanted)}",
         ))  # fmt: skip
     count = len(fft_lengths)

@@ -280,8 +280,6 @@ def row_major_strides(shape: Shape) -> list[int]:
 # Semantics: StableHLO specification, section gather, with the modes of `GatherScatterMode` for
 # windows that do not fit. It is linear in the operand; its transpose is `scatter_add`.
 
-_PARALLEL = "operand_batching_dims and start_indices_batching_dims"
-
 
 def _shape(operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Any,
            **_: Any) -> tuple[ShapedArray, ...]:  # fmt: skip
@@ -300,53 +298,109 @@ def _problem(operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_siz
     """Return what is wrong with the operands of a gather, or nothing."""
     if not dtypes.is_integer(indices.dtype):
         return f"the indices must be integers, not {indices.dtype.name}"
-    if not indices.ndim or indices.shape[-1] != len(numbers.start_index_map):
-        return "the last dimension of the indices must have an element for each of start_index_map"
-    fits = len(slice_sizes) == operand.ndim and all(
-        0 <= w <= n for w, n in zip(slice_sizes, operand.shape, strict=True)
-    )
-    if not fits and not _reads_nothing(indices, slice_sizes, operand):
-        return "slice_sizes must give each operand dimension a size that fits into it"
-    return _problem_of_numbers(operand, indices, numbers, slice_sizes)
+    if not indices.ndim:
+        return "the indices must have a last dimension, for the elements of start_index_map"
+    offset, rank = numbers.offset_dims, indices.ndim - 1 + len(numbers.offset_dims)
+    problem = order_problem("gather", "offset_dims", offset)
+    for i, d in enumerate(offset):
+        if not problem and not 0 <= d < rank:
+            problem = f"Offset dimension {i} in gather op is out of bounds: {d} of {rank}"
+    fields = ("collapsed_slice_dims", "start_index_map", "start_indices_batching_dims")
+    problem = problem or dims_problem("gather", operand, indices, numbers, fields)
+    return problem or _problem_of_sizes(operand, indices, numbers, slice_sizes)
 
 
-def _problem_of_numbers(
+def _problem_of_sizes(
     operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_sizes: Any
 ) -> str:
-    batching = numbers.operand_batching_dims
-    dropped = (*numbers.collapsed_slice_dims, *batching)
-    if not _are_distinct(dropped, operand.ndim):
-        return "collapsed_slice_dims and operand_batching_dims must be distinct operand dimensions"
-    if any(slice_sizes[d] > 1 for d in dropped):
-        return "slices must have size 1 in collapsed_slice_dims and operand_batching_dims"
-    mapped = (*numbers.start_index_map, *batching)
-    if not _are_distinct(mapped, operand.ndim):
-        return "start_index_map must name distinct operand dimensions that are not batching"
-    rank = indices.ndim - 1 + operand.ndim - len(dropped)
-    offset = numbers.offset_dims
-    count = operand.ndim - len(dropped)
-    if len(offset) != count or list(offset) != sorted(offset) or not _are_distinct(offset, rank):
-        return f"offset_dims must be {count} sorted dimensions of the result"
-    return _problem_of_batching(operand, indices, batching, numbers.start_indices_batching_dims)
-
-
-def _reads_nothing(indices: ShapedArray, slice_sizes: Any, operand: ShapedArray) -> bool:
-    """Whether there are no windows, so that they may be larger than an empty operand."""
-    return 0 in indices.shape[:-1] and len(slice_sizes) == operand.ndim and min(slice_sizes) >= 0
-
-
-def _are_distinct(dims: Any, rank: int) -> bool:
-    return len({*dims}) == len(dims) and all(0 <= d < rank for d in dims)
-
-
-def _problem_of_batching(
-    operand: ShapedArray, indices: ShapedArray, batching: Any, places: Any
-) -> str:
-    if len(places) != len(batching) or any(not 0 <= p < indices.ndim - 1 for p in places):
-        return f"{_PARALLEL} must correspond"
-    if any(operand.shape[d] != indices.shape[p] for d, p in zip(batching, places, strict=True)):
-        return f"{_PARALLEL} must have equal sizes"
+    collapsed, batching = numbers.collapsed_slice_dims, numbers.operand_batching_dims
+    if len(slice_sizes) != operand.ndim:
+        return (f"Gather op must have one slice size for every input dimension: {operand.ndim}, "
+                f"not {len(slice_sizes)}")  # fmt: skip
+    if len(numbers.offset_dims) + len(collapsed) + len(batching) != operand.ndim:
+        return ("All components of the offset index in a gather op must either be a offset "
+                "dimension or explicitly collapsed/batching")  # fmt: skip
+    reads_nothing = 0 in indices.shape[:-1] and min(slice_sizes, default=0) >= 0
+    for i, (w, n) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
+        if not 0 <= w <= n and not reads_nothing:  # without windows they may be larger
+            return f"Slice size at index {i} in gather op is out of range: {w}, not from 0 to {n}"
+    for i, d in enumerate(collapsed):
+        if slice_sizes[d] > 1:
+            return ("Gather op can only collapse slice dims with bound 1, but bound is "
+                    f"{slice_sizes[d]} for index {d} at position {i}")  # fmt: skip
+    for i, d in enumerate(batching):
+        if slice_sizes[d] > 1:
+            return ("Gather op can only have operand batching dims with bound 0/1, but bound is "
+                    f"{slice_sizes[d]} for index {d} at position {i}")  # fmt: skip
     return ""
+
+
+def order_problem(op: str, name: str, dims: Any, must_be_sorted: bool = True) -> str:
+    """Return what is wrong with the order of dimensions, or nothing."""
+    if must_be_sorted and list(dims) != sorted(dims):
+        return f"{name} in {op} op must be sorted, got {dims}"
+    return f"{name} in {op} op must not repeat, got {dims}" if len({*dims}) != len(dims) else ""
+
+
+def dims_problem(
+    op: str, operand: ShapedArray, indices: ShapedArray, numbers: Any, fields: tuple[str, str, str]
+) -> str:
+    """Return what is wrong with the dimension numbers that gather and scatter share, or nothing.
+
+    Args:
+      op: "gather" or "scatter".
+      operand: the array that is read or written.
+      indices: where; its last dimension goes through the elements of an index.
+      numbers: the dimension numbers.
+      fields: the names of those of them that say which operand dimensions the windows lack, which
+        the indices go to, and which dimensions of the indices are of a batch.
+    """
+    name_of_dropped, name_of_mapped, name_of_places = fields
+    dropped, mapped, places = [getattr(numbers, name) for name in fields]
+    batching, rank, last = numbers.operand_batching_dims, operand.ndim, indices.ndim - 1
+    title = f"{op.capitalize()} op"
+    for d in mapped:
+        if not 0 <= d < rank:
+            kind = " mapping" if op == "scatter" else ""
+            return f"Invalid {name_of_mapped}{kind}: {d} is not a dimension of {rank}"
+    problem = order_problem(op, name_of_mapped, mapped, must_be_sorted=False)
+    for name, dims in ((name_of_dropped, dropped), ("operand_batching_dims", batching)):
+        problem = problem or order_problem(op, name, dims) or _range_problem(op, name, dims, rank)
+    for name, dims in ((name_of_dropped, dropped), (name_of_mapped, mapped)):
+        if not problem and {*dims} & {*batching}:
+            problem = f"{name} and operand_batching_dims in {op} op must be disjoint"
+    if not problem and len(mapped) != indices.shape[-1]:
+        problem = (f"{title} has {len(mapped)} elements in {name_of_mapped} and the bound of "
+                   f"dimension index_vector_dim={last} of indices is {indices.shape[-1]}. These "
+                   "two numbers must be equal")  # fmt: skip
+    return problem or _places_problem(op, operand, indices, batching, name_of_places, places)
+
+
+def _places_problem(
+    op: str, operand: ShapedArray, indices: ShapedArray, batching: Any, name_of_places: str,
+    places: Any,
+) -> str:  # fmt: skip
+    """Return what is wrong with the dimensions that operand and indices have in common."""
+    title, last = f"{op.capitalize()} op", indices.ndim - 1
+    problem = order_problem(op, name_of_places, places, must_be_sorted=False)
+    problem = problem or _range_problem(op, name_of_places, places, last + 1)
+    if problem:
+        return problem
+    if last in places:
+        return f"{title} cannot have the index vector dimension as a batching dimension"
+    if len(places) != len(batching):
+        return (f"{title} requires equal numbers of operand_batching_dims and {name_of_places}, "
+                f"got {len(batching)} and {len(places)}")  # fmt: skip
+    if any(operand.shape[d] != indices.shape[p] for d, p in zip(batching, places, strict=True)):
+        return (f"{title} requires operand batching dimensions and indices batching dimensions to "
+                "have the same shape")  # fmt: skip
+    return ""
+
+
+def _range_problem(op: str, name: str, dims: Any, rank: int) -> str:
+    wrong = [d for d in dims if not 0 <= d < rank]
+    return (f"Invalid {name} set in {op} op; valid range is [0, {rank}), got {wrong[0]}"
+            if wrong else "")  # fmt: skip
 
 
 def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any,

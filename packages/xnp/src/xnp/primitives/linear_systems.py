@@ -105,7 +105,7 @@ def _triangular_solve_shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, 
     b_batch, rows, columns = check_matrix("triangular_solve", b, narrow=HALVES)
     if a.dtype != b.dtype:
         raise TypeError(
-            "lax.triangular_solve requires operands of equal dtypes, got "
+            "lax.triangular_solve requires arguments to have the same dtypes, got "
             f"{a.dtype.name}, {b.dtype.name}."
         )
     if batch != b_batch or (rows if left_side else columns) != n:

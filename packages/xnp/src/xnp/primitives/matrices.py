@@ -53,7 +53,7 @@ def check_matrix(
       ValueError: there are fewer than two dimensions, or the matrix is not square.
     """
     require(
-        aval.dtype in LETTER or aval.dtype in narrow, name, "does not take operands of dtype {}.",
+        aval.dtype in LETTER or aval.dtype in narrow, name, "does not accept dtype {}.",
         aval.dtype, expected="float32, float64, complex64 or complex128", error=TypeError,
     )  # fmt: skip
     require(

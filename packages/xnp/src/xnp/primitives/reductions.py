@@ -41,8 +41,11 @@ def reduction_shape(name: str, kinds: table.Kinds) -> Callable[..., tuple[Shaped
     def shape_rule(aval: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
         require_dtype(name, aval, kinds)
         require(
-            len(set(axes)) == len(axes) and all(0 <= a < aval.ndim for a in axes), name,
-            "axes must be distinct and within the operand's {} dimensions.", aval.ndim, got=axes,
+            len(set(axes)) == len(axes), name, "duplicate value in 'axes' of a reduction: {}.", axes
+        )
+        require(
+            all(0 <= a < aval.ndim for a in axes), name,
+            "axes must be within the operand's {} dimensions.", aval.ndim, got=axes,
         )  # fmt: skip
         shape = tuple([n for i, n in enumerate(aval.shape) if i not in axes])
         return (shaped_array(shape, aval.dtype, aval.weak_type),)

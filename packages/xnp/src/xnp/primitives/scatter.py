@@ -14,7 +14,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import gather, index_modes, table
-from xnp.primitives.gather import GatherPlan, clip_starts, gather_p, inside, plan_of, window_slices
+from xnp.primitives.gather import GatherPlan, clip_starts, inside, plan_of, window_slices
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
 from xnp.primitives.reductions import reducer
 from xnp.primitives.shapes import shift_dims_for_batch
@@ -72,7 +72,7 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
         dtype = table.common_dtype(name, (operand, updates))
         require(
             dtype in kinds or dtypes.is_extended(dtype), name,
-            "does not take operands of dtype {}.", dtype.name, error=TypeError,
+            "does not accept dtype {}.", dtype.name, error=TypeError,
         )  # fmt: skip
         problem = _problem(operand, indices, updates, dimension_numbers)
         if problem:
@@ -89,38 +89,43 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
 
 def _problem(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: Any) -> str:
     """Return what is wrong with the operands of a scatter, or nothing."""
-    inserted, batching = numbers.inserted_window_dims, numbers.operand_batching_dims
-    dropped = {*inserted, *batching}
+    if not dtypes.is_integer(indices.dtype):
+        return f"the indices must be integers, not {indices.dtype.name}"
+    if not indices.ndim:
+        return "the indices must have a last dimension, for scatter_dims_to_operand_dims"
     windows = numbers.update_window_dims
-    if not all(0 <= d < operand.ndim for d in dropped) or any(
-        list(dims) != sorted(dims) for dims in (inserted, batching)
-    ):
-        return "inserted_window_dims and operand_batching_dims must be sorted operand dimensions"
-    if len(windows) != operand.ndim - len(dropped) or list(windows) != sorted({*windows}):
-        return (f"update_window_dims must be {operand.ndim - len(dropped)} sorted dimensions of "
-                "the updates")  # fmt: skip
-    if updates.ndim != indices.ndim - 1 + len(windows) or any(
-        not 0 <= d < updates.ndim for d in windows
-    ):
-        return "the updates must have the indices' batch dimensions and the update_window_dims"
-    sizes = window_sizes(operand.shape, updates.shape, numbers)
-    numbers_out = gather_numbers(numbers)
-    try:
-        out = _gather_shape(operand, indices, numbers_out, sizes)
-    except TypeError as error:
-        return str(error).split("\n")[0].removeprefix("gather: ").removesuffix(".")
-    if out != updates.shape:
-        return f"the updates must have shape {out}"
+    rank = indices.ndim - 1 + len(windows)
+    if updates.ndim != rank:
+        return f"Updates tensor must be of rank {rank}; got {updates.ndim}"
+    problem = gather.order_problem("scatter", "update_window_dims", windows)
+    for d in windows:
+        if not problem and not 0 <= d < rank:
+            problem = ("Invalid update_window_dims set in scatter op; valid range is "
+                       f"[0, {rank}), got {d}")  # fmt: skip
+    fields = ("inserted_window_dims", "scatter_dims_to_operand_dims",
+              "scatter_indices_batching_dims")  # fmt: skip
+    problem = problem or gather.dims_problem("scatter", operand, indices, numbers, fields)
+    return problem or _problem_of_updates(operand, indices, updates, numbers)
+
+
+def _problem_of_updates(
+    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: Any
+) -> str:
+    windows = numbers.update_window_dims
+    dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    if len(windows) + len(dropped) != operand.ndim:
+        return (f"Scatter op has window of size {len(windows) + len(dropped)}; doesn't match "
+                f"operand of rank {operand.ndim}")  # fmt: skip
+    most = [n for d, n in enumerate(operand.shape) if d not in dropped]
+    given = [updates.shape[d] for d in windows]
+    if any(w > n for w, n in zip(given, most, strict=True)):
+        return ("Bounds of the window dimensions of updates must not exceed those of the operand: "
+                f"{tuple(given)} in {tuple(most)}")  # fmt: skip
+    batch = tuple([n for d, n in enumerate(updates.shape) if d not in windows])
+    if batch != indices.shape[:-1]:
+        return ("Bounds of the scatter dimensions of updates must be the same as those of the "
+                f"indices: {batch} and {indices.shape[:-1]}")  # fmt: skip
     return ""
-
-
-def _gather_shape(
-    operand: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers, sizes: Any
-) -> tuple[int, ...]:
-    """Return the shape of a gather's result, having checked its operands."""
-    rule = gather_p.rule("shape")
-    (out,) = rule(operand, indices, dimension_numbers=numbers, slice_sizes=sizes)
-    return out.shape  # type: ignore[no-any-return]
 
 
 def scatter_numpy(ufunc: np.ufunc | None) -> Callable[..., Any]:

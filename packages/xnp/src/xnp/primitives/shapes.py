@@ -100,19 +100,24 @@ def _broadcast_in_dim_shape(
     aval: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> tuple[ShapedArray, ...]:
     dims = broadcast_dimensions
+    problem = ""
+    if len(dims) != aval.ndim:
+        problem = "broadcast_dimensions must have length equal to operand ndim"
+    elif len(shape) < aval.ndim:
+        problem = "target broadcast shape must have equal or higher rank to the operand shape"
+    elif not all(0 <= d < len(shape) for d in dims):
+        problem = "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions"
+    elif any(n not in (1, shape[d]) for n, d in zip(aval.shape, dims, strict=True)):
+        problem = (
+            "operand dimension sizes must either be 1, or be equal to their corresponding "
+            "dimensions in the target broadcast shape"
+        )
+    elif any(a >= b for a, b in pairwise(dims)):
+        problem = "broadcast_dimensions must be strictly increasing"
     require(
-        len(dims) == aval.ndim and all(a < b for a, b in pairwise(dims)), "broadcast_in_dim",
-        "broadcast_dimensions must name one dimension of the result for each of the "
-        "operand's, in increasing order.",
-        got={"broadcast_dimensions": dims, "operand": aval}, error=TypeError,
+        not problem, "broadcast_in_dim", "{}.", problem,
+        got={"operand": aval, "shape": shape, "broadcast_dimensions": dims}, error=TypeError,
     )  # fmt: skip
-    for size, d in zip(aval.shape, dims, strict=True):
-        if not 0 <= d < len(shape) or size not in (1, shape[d]):
-            raise TypeError(message(
-                "broadcast_in_dim", "the operand does not fit the result.",
-                got=f"{aval.str_long()} to shape {shape} with dimensions {dims}",
-                expected="each operand dimension of size 1 or of the result's size",
-            ))  # fmt: skip
     return (shaped_array(shape, aval.dtype, aval.weak_type),)
 
 
@@ -367,7 +372,7 @@ iota_p: Primitive = Primitive(
 
 def _pad_shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) -> Any:
     dtype = common_dtype("pad", (aval, value))
-    require(not value.ndim, "pad", "the padding value must be of rank 0.", got=value)
+    require(not value.ndim, "pad", "padding_value must be a scalar.", got=value)
     require(
         len(padding_config) == aval.ndim, "pad",
         "padding_config must have one (low, high, interior) for each dimension.",
@@ -376,7 +381,9 @@ def _pad_shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) ->
     shape = tuple([_size(n, c) for n, c in zip(aval.shape, padding_config, strict=True)])
     if any(c[2] < 0 for c in padding_config) or any(n < 0 for n in shape):
         raise ValueError(message(
-            "pad", "interior padding and the resulting sizes must not be negative.",
+            "pad", "interior padding in padding_config must be nonnegative."
+            if any(c[2] < 0 for c in padding_config)
+            else "Dimension size after padding is not at least 0.",
             got=f"{padding_config} for {aval.str_long()}, giving sizes {shape}",
         ))  # fmt: skip
     return (shaped_array(shape, dtype, aval.weak_type and value.weak_type),)
@@ -676,7 +683,8 @@ def _split_shape(aval: ShapedArray, *, sizes: Any, axis: int) -> tuple[ShapedArr
     require_axis("split", axis, aval)
     if any(n < 0 for n in sizes) or sum(sizes) != aval.shape[axis]:
         raise ValueError(message(
-            "split", "the sizes must be at least 0 and add up to the size of the axis.",
+            "split", "Sizes passed to split must be nonnegative." if any(n < 0 for n in sizes)
+            else f"Sum of sizes {sum(sizes)} must be equal to the size of the axis.",
             got=f"{sizes} along axis {axis} of {aval.str_long()}",
             expected=f"a sum of {aval.shape[axis]}, not {sum(sizes)}",
         ))  # fmt: skip
@@ -744,13 +752,17 @@ split_p: Primitive = Primitive(
 
 def _squeeze_shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
     require(
-        len(set(dimensions)) == len(dimensions) and all(0 <= d < aval.ndim for d in dimensions),
+        len(set(dimensions)) == len(dimensions), "squeeze", "dimensions are not unique.",
+        got=dimensions,
+    )  # fmt: skip
+    require(
+        all(0 <= d < aval.ndim for d in dimensions),
         "squeeze", "dimensions must be distinct and within the operand's {}.", aval.ndim,
         got={"dimensions": dimensions, "operand": aval},
     )  # fmt: skip
     if any(aval.shape[d] != 1 for d in dimensions):
         raise ValueError(message(
-            "squeeze", "only dimensions of size 1 can be dropped.",
+            "squeeze", "cannot select an axis to squeeze out which has size not equal to one.",
             got=f"dimensions {dimensions} of {aval.str_long()}",
         ))  # fmt: skip
     shape = tuple([n for d, n in enumerate(aval.shape) if d not in dimensions])

@@ -515,14 +515,17 @@ sort_p: Primitive = Primitive(
 
 
 def _top_k_shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
-    require(aval.dtype in REAL | BOOL, "top_k", "does not take operands of dtype {}.", aval.dtype)
+    require(aval.dtype in REAL | BOOL, "top_k", "does not accept dtype {}.", aval.dtype)
     require_axis("top_k", axis, aval)
     if not 0 <= k <= aval.shape[axis]:
         raise ValueError(
             f"top_k: k must be from 0 to the size of the axis, {aval.shape[axis]}; got {k}."
         )
     if type(aval.shape[axis]) is int and aval.shape[axis] > 1 << 31:
-        raise ValueError(f"top_k: places are int32, too small for {aval.shape[axis]} elements.")
+        raise ValueError(
+            f"top_k: top_k returns int32 indices, which will overflow for {aval.shape[axis]} "
+            "elements."
+        )
     shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])
     return shaped_array(shape, aval.dtype, aval.weak_type), shaped_array(shape, dtypes.int32)
 

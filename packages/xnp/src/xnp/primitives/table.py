@@ -502,7 +502,7 @@ def elementwise_shape(
             if dtype is dtypes.float0:
                 raise _float0_refused(name)
             raise TypeError(message(
-                name, f"does not take operands of dtype {dtype.name}.",
+                name, f"does not accept dtype {dtype.name}.",
                 expected=f"{_KIND_NAMES.get(kinds, 'another dtype')}",
             ))  # fmt: skip
         out = out_dtype(dtype) if callable(out_dtype) else out_dtype
@@ -546,7 +546,8 @@ def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
                 raise _float0_refused(f"lax.{name}")
             raise TypeError(message(
                 f"lax.{name}",
-                f"requires operands of equal dtypes, got {', '.join(a.dtype.name for a in avals)}.",
+                "requires arguments to have the same dtypes, got "
+                f"{', '.join(a.dtype.name for a in avals)}.",
                 hint=f"convert with lax.convert_element_type, or use {_promoting(name)}, which "
                 "promotes",
             ))  # fmt: skip

@@ -108,8 +108,8 @@ def check_windows(name: str, aval: ShapedArray, params: Any) -> None:
             got={"values": values, "operand": aval},
         )  # fmt: skip
         require(
-            key == "padding" or all(v >= 1 for v in values), name, "{} must be positive, got {}.",
-            key, values,
+            key == "padding" or all(v >= 1 for v in values), name,
+            "{} must have every element be positive, got {}.", key, values, error=TypeError,
         )  # fmt: skip
 
 
