@@ -59,6 +59,8 @@ _PASS = 0.125  # nanoseconds that one pass over memory takes for each element
 # Nanoseconds for each byte of new pages of 4 kB, which the system fills with zeros: `x * 2` of
 # 4e7 bytes takes XLA 14 ms of processor time, and NumPy, which asks for pages of 2 MB, 4.
 _NEW_PAGES = 0.25
+# Bytes: XLA says at once what does not fit, where a rule of NumPy may look at all operands first.
+_MAY_NOT_FIT = 1 << 36
 
 # Work of loops, in equations of NumPy on small arrays. To compile a loop costs as much as 8192 to
 # 16384 of them; it is compiled much before it has cost that, since loops are run more than once.
@@ -102,7 +104,10 @@ def new_pages_time(avals_out: Sequence[ShapedArray]) -> float:
     asks for huge pages (`NUMPY_MADVISE_HUGEPAGE`, NumPy's manual, "Global state"), XLA does not.
     """
     sizes = [a.size * a.dtype.itemsize for a in avals_out]
-    if max(sizes, default=0) <= KEPT_WHEN_FREED or not _numpy_alone_has_huge_pages():
+    if (
+        not KEPT_WHEN_FREED < max(sizes, default=0) < _MAY_NOT_FIT
+        or not _numpy_alone_has_huge_pages()
+    ):
         return 0.0
     return _NEW_PAGES * sum([size for size in sizes if size > KEPT_WHEN_FREED])
 

@@ -122,7 +122,7 @@ def getitem(x: Any, index: Any) -> Array:
                 if plain is not _NOT_PLAIN:
                     try:
                         result = host[plain]
-                    except (IndexError, TypeError, ValueError):
+                    except (IndexError, TypeError, ValueError, MemoryError):
                         return _read_or_refused(x, index, checks=True)
                     aval = x.aval
                     result = (
