@@ -188,7 +188,7 @@ def vmap_of_no_function():
 @refused(
     NameError,
     """
-    psum: Found an unbound axis name: batch.
+    Found an unbound axis name: batch, in psum.
       got       the axis name 'batch' is not bound here; in scope: none
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map
@@ -201,7 +201,7 @@ def a_collective_outside_of_its_axis():
 @refused(
     NameError,
     """
-    pmean: Found an unbound axis name: devices.
+    Found an unbound axis name: devices, in pmean.
       got       the axis name 'devices' is not bound here; in scope: 'batch'
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map
@@ -214,7 +214,7 @@ def a_collective_over_another_axis():
 @refused(
     NameError,
     """
-    axis_index: Found an unbound axis name: batch.
+    Found an unbound axis name: batch, in axis_index.
       got       the axis name 'batch' is not bound here; in scope: none
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map

@@ -90,7 +90,7 @@ def an_array_donated_twice_in_one_call():
 @refused(
     RuntimeError,
     """
-    Array has been deleted with shape=float32[1000]: it was deleted.
+    Array has been deleted with shape=float32[1000]: it was deleted by x.delete().
     """,
 )
 def a_deleted_array():
@@ -233,7 +233,7 @@ def a_result_that_is_no_array():
 @refused(
     RuntimeError,
     """
-    devices: Unknown backend: 'abacus' is not the name of a platform.
+    Unknown backend: 'abacus' is not the name of a platform.
       expected  one of cpu, gpu, cuda
     """,
 )
@@ -246,7 +246,7 @@ def a_platform_that_does_not_exist():
     """
     jit(backend): unknown platform 'abacus'.
       expected  'cpu', a device, or a SingleDeviceSharding
-      hint      devices: Unknown backend: 'abacus' is not the name of a platform.
+      hint      Unknown backend: 'abacus' is not the name of a platform.
     """,
 )
 def a_backend_that_does_not_exist():

@@ -187,7 +187,7 @@ def an_auxiliary_result_that_is_not_there():
 @refused(
     UndefinedRuleError,
     """
-    while: Reverse-mode differentiation does not work for lax.while_loop without max_steps.
+    Reverse-mode differentiation does not work for lax.while_loop: it has no max_steps.
       where     the loop whose body is at test_derivatives.py:LINE in <lambda>
       hint      max_steps=N bounds it; or use scan, or fori_loop with bounds that are integers;
                 maxiter=N bounds that of a solver

@@ -119,7 +119,7 @@ def a_position_in_an_array_out_of_range():
 @refused(
     IndexError,
     """
-    index: Too many indices: array is 2-dimensional, but 3 were indexed.
+    Too many indices: array is 2-dimensional, but 3 were indexed.
       got       an index into shape (2, 3)
     """,
 )
@@ -130,7 +130,7 @@ def too_many_indices():
 @refused(
     IndexError,
     """
-    index: boolean index did not match shape (3,) of what it indexes, got (2,).
+    index: the boolean index did not match shape (3,) of what it indexes: its own is (2,).
     """,
 )
 def a_mask_of_another_shape():
@@ -140,7 +140,7 @@ def a_mask_of_another_shape():
 @refused(
     IndexTypeError,
     """
-    index: Indexer must have integer or boolean type, got indexer with type float.
+    Indexer must have integer or boolean type, got indexer with type float.
       expected  ints, slices, None, ..., integer or boolean arrays
     """,
 )
@@ -151,7 +151,7 @@ def a_float_as_index():
 @refused(
     IndexTypeError,
     """
-    index: Indexer must have integer or boolean type, got indexer with type float32[1].
+    Indexer must have integer or boolean type, got indexer with type float32[1].
     """,
 )
 def an_array_of_floats_as_index():
@@ -161,7 +161,7 @@ def an_array_of_floats_as_index():
 @refused(
     IndexTypeError,
     """
-    index: Indexer must have integer or boolean type, got indexer with type str.
+    Indexer must have integer or boolean type, got indexer with type str.
       expected  ints, slices, None, ..., integer or boolean arrays
     """,
 )
@@ -192,7 +192,7 @@ def a_slice_in_steps_of_0():
 @refused(
     IndexError,
     """
-    index: Too many indices: array is 0-dimensional, but 1 were indexed.
+    Too many indices: array is 0-dimensional, but 1 were indexed.
       got       an index into shape ()
     """,
 )

@@ -32,7 +32,7 @@ def leaked_from(transformation, *args):
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       where     the operation mul(f32[], f32[]) at test_leaked_tracers.py:LINE in remembers
       hint      return the value from the transformed function instead of keeping it elsewhere
@@ -48,7 +48,7 @@ def a_value_of_jit_used_afterwards():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       where     the operation mul(f32[], f32[]) at test_leaked_tracers.py:LINE in remembers
       hint      return the value from the transformed function instead of keeping it elsewhere
@@ -64,7 +64,7 @@ def a_value_of_jit_used_in_another_jit():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       where     the operation mul(f32[], f32[]) at test_leaked_tracers.py:LINE in remembers
       hint      return the value from the transformed function instead of keeping it elsewhere
@@ -79,7 +79,7 @@ def a_value_of_jit_made_a_float():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       where     the operation mul(f32[], f32[]) at test_leaked_tracers.py:LINE in remembers
       hint      return the value from the transformed function instead of keeping it elsewhere
@@ -94,7 +94,7 @@ def a_value_of_jit_made_a_numpy_array():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       hint      return the value from the transformed function instead of keeping it elsewhere
                 (in a list, an attribute, a global);
@@ -108,7 +108,7 @@ def a_value_of_grad_used_afterwards():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       hint      return the value from the transformed function instead of keeping it elsewhere
                 (in a list, an attribute, a global);
@@ -123,7 +123,7 @@ def a_value_of_grad_used_in_another_grad():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       hint      return the value from the transformed function instead of keeping it elsewhere
                 (in a list, an attribute, a global);
@@ -137,7 +137,7 @@ def a_value_of_vmap_used_afterwards():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Encountered an unexpected tracer, used after the transformation that made it has ended.
+    Encountered an unexpected tracer: it is used after the transformation that made it has ended.
       got       a traced f32[]
       where     the argument total of step at test_leaked_tracers.py:LINE
       hint      return the value from the transformed function instead of keeping it elsewhere
@@ -159,7 +159,7 @@ def a_carry_of_scan_used_afterwards():
 @refused(
     UnexpectedTracerError,
     """
-    trace: a traced value is used where its transformation does not reach.
+    Encountered an unexpected tracer: it is used where its transformation does not reach.
       got       a traced f32[]
       where     the argument x of f at test_leaked_tracers.py:LINE
       hint      a function with custom derivatives closes over it, or another thread uses it,
@@ -188,7 +188,7 @@ def a_value_of_jit_used_by_another_thread():
 @refused(
     UnexpectedTracerError,
     """
-    trace: Leaked trace: a traced value is still alive when its transformation ends, kept in a list of length 1.
+    Leaked trace: a traced value is still alive when its transformation ends, kept in a list of length 1.
       got       a traced f32[]
       where     the operation mul(f32[], f32[]) at test_leaked_tracers.py:LINE in remembers
       hint      return the value from the transformed function instead of keeping it elsewhere

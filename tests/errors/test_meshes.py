@@ -37,7 +37,7 @@ ARRAY = np.ones((8, 3), np.float32)
 @refused(
     ValueError,
     """
-    make_mesh: Number of devices must be >= 64, the product of the shape.
+    make_mesh: there are too few devices. Number of devices must be >= 64.
       got       8 devices for the shape (64,)
       hint      XSTACK_NUM_CPU_DEVICES=64 in the environment makes as many virtual CPU devices
     """,
@@ -178,7 +178,7 @@ def a_member_of_members_along_the_same_axis():
 @refused(
     ValueError,
     """
-    add_up: Received incompatible devices for jitted computation.
+    Received incompatible devices for jitted computation: those of the arguments of add_up.
       got       a: float32[8,3] on 8 devices, cpu:0 to cpu:7
                 b: float32[8,3] on 4 devices, cpu:0 to cpu:3
       hint      bring them together with device_put(x, device)
@@ -241,7 +241,7 @@ def a_missing_collective():
 @refused(
     NameError,
     """
-    psum: Found an unbound axis name: z.
+    Found an unbound axis name: z, in psum.
       got       the axis name 'z' is not bound here; in scope: 'x', 'y'
       expected  a name given as axis_name= by an enclosing vmap or pmap, or an axis of
                 shard_map
@@ -283,7 +283,7 @@ def a_mesh_of_fewer_devices_inside_a_program():
 @refused(
     RuntimeError,
     """
-    Array has been deleted with shape=float32[8,3]: it was deleted.
+    Array has been deleted with shape=float32[8,3]: it was deleted by x.delete().
     """,
 )
 def a_spread_array_that_was_deleted():
@@ -322,7 +322,7 @@ def an_array_of_fewer_shards_than_the_mesh_has():
 @refused(
     ValueError,
     """
-    make_array_from_single_device_arrays: Expected shard shape (2, 3) doesn't match the single device array shape (3, 3).
+    make_array_from_single_device_arrays: a piece has another shape. Expected shard shape (2, 3) doesn't match the single device array shape (3, 3).
       got       float32[3, 3]
       expected  float32[2, 3]
     """,  # noqa: E501

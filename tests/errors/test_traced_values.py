@@ -422,7 +422,7 @@ def an_element_deleted():
 @refused(
     ConcretizationTypeError,
     """
-    hash: unhashable type, a traced value: dictionaries and sets need the value.
+    hash: unhashable type: dictionaries and sets need the value, and a traced one is not known yet.
       got       a traced i32[]
       where     the argument i of chosen at test_traced_values.py:LINE
       hint      look up in arrays, not in dictionaries or sets: xnp.array(a_list)[i], lax.switch;

@@ -268,8 +268,8 @@ def test_each_function_of_equal_code_is_warned_of_a_donation_that_no_result_can_
             warnings.simplefilter("always")
             f(ones(5))
             f(ones(5))
-        assert [str(w.message)[:45] for w in caught] == [
-            "total: Some donated buffers were not usable: "
+        assert [str(w.message)[:56] for w in caught] == [
+            "Some donated buffers were not usable: no result of total"
         ] * count
 
 

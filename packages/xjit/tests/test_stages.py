@@ -56,7 +56,7 @@ def test_eval_shape_compiles_nothing():
 
 def test_lowering_donation_marks_the_result_that_takes_the_memory():
     f = jit(lambda x, y, z: (lax.reduce_sum(y, (0, 1)), lax.add(x, y), z), donate_argnums=(0, 1))
-    fact = "Some donated buffers were not usable: no result .* of what was donated: y:"
+    fact = "Some donated buffers were not usable: no result of .* can take the memory of y:"
     with pytest.warns(UserWarning, match=fact):
         text = f.lower(ONES, ONES, 1.0).as_text()
     assert "%arg0: tensor<2x3xf32> {tf.aliasing_output = 1 : i32}" in text

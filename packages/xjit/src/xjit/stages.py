@@ -159,7 +159,8 @@ def _on_device_chosen(program: Program, base: Placement, devices: Sequence[Any])
     chosen = dict.fromkeys([d for d in devices if d is not None]) if is_free else {}
     if len(chosen) > 1:
         raise ValueError(message(
-            program.name, "Received incompatible devices for jitted computation.",
+            "Received incompatible devices for jitted computation",
+            f"those of the arguments of {program.name}.",
             got=", ".join(map(str, chosen)), hint="bring them together with device_put(x, device)",
         ))  # fmt: skip
     return committed_to(next(iter(chosen))) if chosen else base

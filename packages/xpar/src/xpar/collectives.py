@@ -522,7 +522,7 @@ def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
         if name not in sizes:
             known = ", ".join([repr(n) for n in sizes]) or "none"
             raise NameError(message(
-                "collective", f"Found an unbound axis name: {name}.",
+                "Found an unbound axis name", f"{name}, in a collective.",
                 got=f"the axis name {name!r} is not bound here; in scope: {known}",
                 expected="a name given as axis_name= by an enclosing pmap, or an axis of shard_map",
             ))  # fmt: skip

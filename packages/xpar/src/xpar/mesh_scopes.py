@@ -76,7 +76,9 @@ def make_mesh(
     known = list(all_devices()) if devices is None else list(devices)
     if count > len(known) or (devices is not None and count != len(known)):
         raise ValueError(message(
-            "make_mesh", f"Number of devices must be >= {count}, the product of the shape.",
+            "make_mesh", f"the product of the shape differs. Number of devices must be {count}."
+            if count < len(known) else
+            f"there are too few devices. Number of devices must be >= {count}.",
             got=f"{len(known)} device{'' if len(known) == 1 else 's'} for the shape {shape}",
             hint=f"XSTACK_NUM_CPU_DEVICES={count} in the environment makes as many virtual CPU "
             "devices" if devices is None else f"devices[:{count}]" if count < len(known) else "",

@@ -318,10 +318,8 @@ class UnexpectedTracerError(_TracerError, XStackTypeError):
     A call within `with config.check_tracer_leaks(True):` says what keeps a traced value.
     """
 
-    operation = "trace"
-    problem = (
-        "Encountered an unexpected tracer, used after the transformation that made it has ended."
-    )
+    operation = "Encountered an unexpected tracer"
+    problem = "it is used after the transformation that made it has ended."
     hint = (
         "return the value from the transformed function instead of keeping it elsewhere\n"
         "(in a list, an attribute, a global);\n"

@@ -62,8 +62,9 @@ def check_no_leaks(trace: Trace) -> None:
     kept = f", kept in {holders[0]}" if holders else ""
     raise UnexpectedTracerError(
         tracer,
-        problem=f"Leaked trace: a traced value is still alive when its transformation ends{kept}.",
-        hint=_HINT,
+        "Leaked trace",
+        f"a traced value is still alive when its transformation ends{kept}.",
+        _HINT,
     )
 
 

@@ -159,7 +159,8 @@ class Tracer(Array):
 
     def __hash__(self) -> int:  # type: ignore[override]
         raise errors.ConcretizationTypeError(
-            self, "hash", "unhashable type, a traced value: dictionaries and sets need the value.",
+            self, "hash", "unhashable type: dictionaries and sets need the value, and a traced one "
+            "is not known yet.",
             "look up in arrays, not in dictionaries or sets: xnp.array(a_list)[i], lax.switch;\n"
             "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
         )  # fmt: skip
@@ -327,7 +328,7 @@ def axis_size(name: Any, operation: str = "axis_size") -> int:
     except (KeyError, TypeError):
         known = ", ".join(map(repr, state.axis_sizes)) or "none"
         raise NameError(message(
-            operation, f"Found an unbound axis name: {name}.",
+            "Found an unbound axis name", f"{name}, in {operation}.",
             got=f"the axis name {name!r} is not bound here; in scope: {known}",
             expected="a name given as axis_name= by an enclosing vmap or pmap, or an axis "
             "of\nshard_map",
@@ -391,7 +392,7 @@ def raise_leaked(tracer: Tracer) -> NoReturn:
         raise UnexpectedTracerError(tracer) from None
     raise UnexpectedTracerError(
         tracer,
-        problem="a traced value is used where its transformation does not reach.",
+        problem="it is used where its transformation does not reach.",
         hint="a function with custom derivatives closes over it, or another thread uses it,\n"
         "or it is inside ensure_compile_time_eval: pass it as an argument instead",
     ) from None

@@ -306,7 +306,8 @@ def _raise_conflict(
     between = "\n" if any(map(_is_spread, arrays)) else "; "
     shown = [*others[:1], i] if i >= 0 else placed[:2]
     raise ValueError(message(
-        operation, "Received incompatible devices for jitted computation.",
+        "Received incompatible devices for jitted computation",
+        f"those of the arguments of {operation}.",
         got=f"{between.join(map(describe, shown))}",
         hint="bring them together with device_put(x, device)",
     ))  # fmt: skip

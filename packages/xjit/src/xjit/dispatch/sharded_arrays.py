@@ -438,8 +438,9 @@ def _assemble(
             differs = found != expected.shape
             raise ValueError(message(
                 operation,
-                f"Expected shard shape {expected.shape} doesn't match the single device array "
-                f"shape {found}." if differs else "a piece has another dtype than the first one.",
+                f"a piece has another shape. Expected shard shape {expected.shape} doesn't match "
+                f"the single device array shape {found}."
+                if differs else "a piece has another dtype than the first one.",
                 got=f"{dtype.name}{list(found)}",
                 expected=f"{expected.dtype.name}{list(expected.shape)}",
             ))  # fmt: skip

@@ -718,7 +718,7 @@ def _value(self: ConcreteArray) -> Any:
 def _delete(self: ConcreteArray) -> None:
     """Give up the memory; using the array afterwards is an error."""
     buffer = self.buffer
-    give_up(self, DeletedBuffer("was deleted", self.aval.str_long()))
+    give_up(self, DeletedBuffer("was deleted by x.delete()", self.aval.str_long()))
     if buffer is not None and type(buffer) is not DeletedBuffer:
         gateway.delete(buffer)
 

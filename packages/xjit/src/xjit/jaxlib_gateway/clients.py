@@ -252,8 +252,7 @@ def make_gpu_client(processes: Mapping[str, Any]) -> Any:
     plugin = find_gpu_plugin()
     if plugin is None:
         raise RuntimeError(message(
-            "client", "Unknown backend: the platform 'gpu' needs the CUDA plugin, which is not "
-            "installed.",
+            "Unknown backend", "the platform 'gpu' needs the CUDA plugin, which is not installed.",
             expected="the distributions jax-cuda13-plugin and jax-cuda13-pjrt, in the\nversion of "
             "jaxlib",
         ))  # fmt: skip
@@ -542,7 +541,7 @@ def canonical_platform(platform: str) -> str:
     name = _NAME_BY_ALIAS.get(str(platform).strip().lower())
     if name is None:
         raise RuntimeError(message(
-            "devices", f"Unknown backend: {platform!r} is not the name of a platform.",
+            "Unknown backend", f"{platform!r} is not the name of a platform.",
             expected=f"one of {', '.join(_NAME_BY_ALIAS)}",
         ))  # fmt: skip
     return name

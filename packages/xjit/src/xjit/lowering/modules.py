@@ -395,8 +395,8 @@ def warn_of_useless_donations(
     ]
     warnings.warn(
         message(
-            name, "Some donated buffers were not usable: no result can take the memory of what was "
-            f"donated: {', '.join(shown)}.",
+            "Some donated buffers were not usable", f"no result of {name} can take the memory of "
+            f"{', '.join(shown)}.",
             expected="a result of the same shape and dtype for each donated array",
             hint="leave it out of donate_argnums; it stays readable",
         ),

@@ -1441,7 +1441,8 @@ def fori_loop(
         return _count(low, high, number, body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(message(
-            "fori_loop", "Can only use `unroll` with bounds that are known while tracing.",
+            "fori_loop", "its number of steps is not known. Can only use `unroll` with bounds that "
+            "are known while tracing.",
             got=f"unroll={unroll!r} with "
             + ("a traced bound" if schedule is None else "max_steps"),
         ))  # fmt: skip

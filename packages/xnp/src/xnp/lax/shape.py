@@ -226,7 +226,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
             if out[i] != 1:
                 listed = " and ".join([str(tuple(s)) for s in shapes])
                 raise ValueError(message(  # begins as JAX's, which programs match
-                    "broadcast_shapes", f"Incompatible shapes for broadcasting: {listed}.",
+                    "Incompatible shapes for broadcasting", f"{listed}.",
                     expected="sizes that are equal or 1, counted from the last dimension",
                 ))  # fmt: skip
             out[i] = size_of(n)

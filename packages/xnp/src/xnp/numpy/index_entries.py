@@ -91,8 +91,8 @@ def entries_of(
     taken = sum([_count(part) for part in parts])
     if taken > len(shape):
         raise IndexError(message(
-            "index",
-            f"Too many indices: array is {len(shape)}-dimensional, but {taken} were indexed.",
+            "Too many indices",
+            f"array is {len(shape)}-dimensional, but {taken} were indexed.",
             got=f"an index into shape {shape}",
         ))  # fmt: skip
     ellipses = [i for i, part in enumerate(parts) if part is Ellipsis]
@@ -193,12 +193,10 @@ def _plain(part: Any) -> Any:
         return size_of(part)
     elif hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
         return as_array(part, what="index")
-    raise IndexTypeError(message(
-        "index",
+    raise IndexTypeError(
         "Indexer must have integer or boolean type, got indexer with type "
-        f"{type(part).__name__}.",
-        expected="ints, slices, None, ..., integer or boolean arrays",
-    ))  # fmt: skip
+        f"{type(part).__name__}.\n  expected  ints, slices, None, ..., integer or boolean arrays"
+    )
 
 
 def _list_of_positions(part: Any) -> Any:
@@ -275,7 +273,7 @@ def _entries(part: Any, axis: int, shape: Any, checks: bool, wraps: bool) -> lis
         return _mask_entries(part, axis, shape)
     if not dtypes.is_integer(part.aval.dtype):
         raise IndexTypeError(
-            "index: Indexer must have integer or boolean type, got indexer with type "
+            "Indexer must have integer or boolean type, got indexer with type "
             f"{part.aval.str_long()}."
         )
     return [Positions(count_positions(part, shape[axis], wraps))]
@@ -326,8 +324,8 @@ def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
     expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
         raise IndexError(
-            f"index: boolean index did not match shape {expected} of what it indexes, got "
-            f"{mask.shape}."
+            f"index: the boolean index did not match shape {expected} of what it indexes: its own "
+            f"is {mask.shape}."
         )
     if not mask.ndim:  # a single True: `FlagsInIndex` has the others
         return [NewAxis()]

@@ -481,8 +481,8 @@ def _refuse_effects(what: str, params: dict[str, Any]) -> UndefinedRuleError:
 def _transpose(_handle: Any, _cts: Any, *_operands: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> Any:
     where = next(filter(None, [describe(eqn.source) for eqn in body_jaxpr.jaxpr.eqns]), "")
     raise UndefinedRuleError(message(
-        "while",
-        "Reverse-mode differentiation does not work for lax.while_loop without max_steps.",
+        "Reverse-mode differentiation does not work for lax.while_loop",
+        "it has no max_steps.",
         where=f"the loop whose body is at {where}" if where else "",
         hint="max_steps=N bounds it; or use scan, or fori_loop with bounds that are integers;\n"
         "maxiter=N bounds that of a solver",
