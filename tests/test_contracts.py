@@ -162,7 +162,7 @@ LABELS_BY_HAND = {
     "xjit/dispatch/arguments.py": "the sentence begins with the option that is wrong",
     "xjit/jaxlib_gateway/clients.py": "the sentence begins with the variable that is wrong",
     "xjit/lowering/modules.py": "a line for an error that is there",
-    "xnp/numpy/index_tricks.py": "a line for an error that writes the rest itself",
+    "xnp/numpy/index_entries.py": "the sentence begins with words that programs search for",
     "xnp/numpy/index_update.py": "a line for Python's own text about an attribute",
     "xprim/errors.py": "a line for an error of Python that is there",
     "xprim/requirements.py": "a line for the text of a user",

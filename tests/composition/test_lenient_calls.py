@@ -379,7 +379,7 @@ def test_further_parameters_may_be_traced_or_of_any_dtype():
 
 def test_a_donated_argument_that_no_result_can_use_stays_readable():
     total = xstack.jit(lambda x: x.sum(), donate_argnums=0)
-    with pytest.warns(UserWarning, match="no result can take the memory") as caught:
+    with pytest.warns(UserWarning, match="donated buffers were not usable") as caught:
         total(xnp.ones(5))
     assert len(caught) == 1 and caught[0].filename == __file__
     assert "x: float32[5]" in str(caught[0].message)
@@ -398,7 +398,9 @@ def test_of_a_donated_tree_only_the_arrays_that_results_take_are_gone():
 
 def test_a_donated_argument_of_pmap_that_no_result_can_use_stays_readable():
     x = xnp.ones((1, 3))
-    with pytest.warns(UserWarning, match="no result can take the memory of what was donated"):
+    with pytest.warns(
+        UserWarning, match=r"no result of <lambda> can take the memory of v: float32\[1,3\]"
+    ):
         xstack.pmap(lambda v: v.sum(), donate_argnums=0)(x)
     assert x.sum() == 3.0
 
