@@ -283,7 +283,7 @@ def test_samplers_refuse_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="uniform: minval must broadcast to the shape"):
         xrandom.uniform(key, (2,), minval=np.zeros(3, np.float32))
     with pytest.raises(
-        TypeError, match="normal: Shapes must be 1D .*: shape is a tuple of length 1"
+        TypeError, match=r"normal: Shapes must be 1D .*: shape is a tuple of length 1"
     ):
         xrandom.normal(key, (1.5,))
     with pytest.raises(ValueError, match="sizes must not be negative"):
