@@ -31,8 +31,8 @@ from xprim.primitive import Primitive
 __all__ = [
     "EQUATIONS_BEFORE_KERNEL", "HUGE", "KEPT_WHEN_FREED", "READ_AT_ONCE", "SMALL",
     "USES_BEFORE_KERNEL", "WORTH_COMPILING", "count_equation", "count_operations", "huge_pages",
-    "loop_steps_by_numpy", "loop_work", "malloc_asks_for_huge_pages", "new_pages_time",
-    "no_work_of_numpy", "passes_time", "saved_time",
+    "is_malloc_set", "loop_steps_by_numpy", "loop_work", "malloc_asks_for_huge_pages",
+    "new_pages_time", "no_work_of_numpy", "passes_time", "saved_time",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -129,11 +129,17 @@ def malloc_asks_for_huge_pages() -> bool:
     return "glibc.malloc.hugetlb=" in os.environ.get("GLIBC_TUNABLES", "")
 
 
+def is_malloc_set() -> bool:
+    """Return whether the environment says which freed memory glibc keeps (mallopt(3))."""
+    settings = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    return any(name in os.environ for name in settings) or "_threshold=" in tunables
+
+
 @functools.cache
 def _numpy_alone_has_huge_pages() -> bool:
     """Return whether NumPy asks for huge pages, and the C library neither asks nor keeps memory."""
-    settings = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
-    if malloc_asks_for_huge_pages() or any(name in os.environ for name in settings):
+    if malloc_asks_for_huge_pages() or is_malloc_set():
         return False
     return huge_pages() == "those who ask" and os.environ.get("NUMPY_MADVISE_HUGEPAGE") != "0"
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from xjit.byte_formats import sha256
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, XlaError, _jax, fail, version, xla_client
-from xprim import runtime_options
+from xprim import eager_costs, runtime_options
 from xprim.config import no_more_threads, threads_seen
 from xprim.errors import brief, message
 from xprim.source import is_hidden
@@ -657,10 +657,7 @@ def keep_freed_pages() -> None:
 
     Source: mallopt(3), "Dynamic mmap threshold". Reasons: decision 0038.
     """
-    names = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
-    is_set = any(name in os.environ for name in names)
-    is_set = is_set or "_threshold=" in os.environ.get("GLIBC_TUNABLES", "")
-    if is_set or not sys.platform.startswith("linux"):
+    if eager_costs.is_malloc_set() or not sys.platform.startswith("linux"):
         return
     try:
         mallopt = ctypes.CDLL(None).mallopt
