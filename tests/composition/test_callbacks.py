@@ -86,7 +86,7 @@ def test_every_vmap_method_gives_what_a_loop_gives(method):
 
 
 def test_vmap_without_a_method_is_refused():
-    with pytest.raises(MissingRuleError, match="does not know what its function does with a batch"):
+    with pytest.raises(MissingRuleError, match="vmap is only supported for a pure_callback"):
         vmap(lambda x: pure_callback(np.sin, like(x), x))(np.ones(3, np.float32))
 
 
@@ -94,7 +94,7 @@ def test_derivatives_ask_for_a_rule_and_take_it():
     def host_sine(x):
         return pure_callback(np.sin, like(x), x, vmap_method="expand_dims")
 
-    with pytest.raises(ValueError, match="pure_callback: the derivative of a Python function"):
+    with pytest.raises(ValueError, match="Pure callbacks do not support JVP"):
         grad(host_sine)(X)
     sine = custom_jvp(host_sine)
     sine.defjvp(lambda primals, tangents: (sine(*primals), tangents[0] * xnp.cos(*primals)))
@@ -120,7 +120,7 @@ def test_io_is_refused_where_it_would_happen_too_often():
         vmap(loop)(np.float32([1, 2]))
     with pytest.raises(UndefinedRuleError, match=r"checkpoint: .* has side effects"):
         grad(checkpoint(lambda x: note(2.0) * x))(X)
-    with pytest.raises(ValueError, match="vmap: ordered io_callbacks have no order"):
+    with pytest.raises(ValueError, match="Cannot `vmap` ordered IO callbacks"):
         vmap(lambda x: io_callback(lambda v: None, None, x, ordered=True))(np.float32([1, 2]))
 
 

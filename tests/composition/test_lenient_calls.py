@@ -37,7 +37,7 @@ def test_a_mask_of_numbers_is_refused_beside_initial(name):
 
 @pytest.mark.parametrize("name", "sum prod max min".split())
 def test_a_reduction_starts_from_a_scalar(name):
-    with pytest.raises(ValueError, match=f"{name}: initial must be a scalar"):
+    with pytest.raises(ValueError, match=f"{name}: initial value must be a scalar"):
         getattr(xnp, name)(xnp.ones(3), initial=xnp.ones(3))
     assert getattr(xnp, name)(xnp.ones(3), initial=xnp.float32(1)).shape == ()
 
@@ -323,7 +323,7 @@ def test_silent_misuses_are_refused():
         (
             lambda: xnp.hypot(1j, 1.0),
             ValueError,
-            "hypot: jnp.hypot is not well defined for complex-valued inputs",
+            "hypot: xnp.hypot is not well defined for complex-valued inputs",
         ),
         (lambda: xnp.ediff1d(TRUTHS), TypeError, "ediff1d: takes numbers, got booleans"),
         (lambda: xnp.i0(1j), TypeError, "i0: takes real numbers"),

@@ -275,6 +275,12 @@ REFUSED = [
      r"one Ref is used under two names[\s\S]*passed to the function and closed over"),
     (lambda r: xstack.vjp(lambda a: xstack.ref.freeze(a), r), ValueError, r"freeze: the Ref was"),
     (lambda r: xstack.vjp(lambda a: a, r), TypeError, r"a reference is not an array"),
+    (lambda r: xstack.jit(lambda a: {"hi": [0, a]})(r), ValueError,
+     r"jit: the result of <lambda> at \['hi'\]\[1\]: a reference is not an array"),
+    (lambda r: xstack.lax.scan(lambda c, x: ((c, r), x), (0, 1.0), xnp.ones(3)), ValueError,
+     r"scan: the result of the body at \[0\]\[1\]: a reference is not an array"),
+    (lambda r: xstack.lax.cond(True, lambda: r, lambda: r), ValueError,
+     r"cond: the result of (true|false)_fun: a reference is not an array"),
 ]  # fmt: skip
 
 

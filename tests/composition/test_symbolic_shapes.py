@@ -85,15 +85,27 @@ def test_a_stored_program_and_its_derivative_take_every_size():
 def test_dimensions_have_the_arithmetic_of_integers():
     b, n = export.symbolic_shape("b, n", constraints=["b >= n", "mod(n, 4) == 0", "n <= 64"])
     for expression, text in [
-        (2 * b + b - n, "3*b - n"), ((6 * b * n) // (2 * n), "3*b"), ((4 * b + 3) % 4, "3"),
+        (2 * b + b - n, "- n + 3*b"), ((6 * b * n) // (2 * n), "3*b"), ((4 * b + 3) % 4, "3"),
         (b**2 - b * b, "0"), ((b + 1) // 2, "floordiv(b + 1, 2)"), (n % 4, "0"), (-1 % b, "b - 1"),
-        (divmod(4 * b, 4), "(b, 0)"), (5 - b, "-b + 5"),
+        (divmod(4 * b, 4), "(b, 0)"), (5 - b, "- b + 5"),
     ]:  # fmt: skip
         assert str(expression) == text
     assert b >= n and b * 2 > n and not b < 1 and b != 3 and 2 * b - b == b
     assert export.is_symbolic_dim(b) and not export.is_symbolic_dim(3)
     assert export.symbolic_dim_bounds(n + 1) == (2, 65)
     assert {b: 1}[export.symbolic_shape("b", scope=b.scope)[0]] == 1
+
+
+def test_dimensions_are_printed_as_the_oracle_prints_them():
+    theirs = pytest.importorskip("jax.export")
+    for text in [
+        "a + b", "2*a - 3*b + 1", "b*a^2 + a*b^2 + a*b", "7 - a", "a*a*a - b", "mod(a, 4) + a",
+        "a*floordiv(b + a, 2)*3 - mod(a*b, 5)", "floordiv(a, 4) + mod(a, 4) + b - 1",
+        "c*a + a*b + b*c", "floordiv(2*b + a, 3) + floordiv(a, 3)", "max(a, b) + a",
+    ]:  # fmt: skip
+        ours, other = export.symbolic_shape(text), theirs.symbolic_shape(text)
+        assert str(ours[0]) == str(other[0])
+        assert str(export.symbolic_shape(str(ours[0]))[0]) == str(ours[0])
 
 
 def test_the_larger_and_the_smaller_of_two_dimensions_are_dimensions():
@@ -110,7 +122,7 @@ def test_the_larger_and_the_smaller_of_two_dimensions_are_dimensions():
     )
     assert float(f.call(np.ones(1, np.float32), np.ones(2, np.float32))) == 3
     assert float(f.call(np.ones(4, np.float32), np.ones(4, np.float32))) == 8
-    with pytest.raises(ValueError, match="do not fit the shapes"):
+    with pytest.raises(ValueError, match="Input shapes do not match"):
         f.call(np.ones(1, np.float32), np.ones(1, np.float32))
 
 
@@ -163,7 +175,7 @@ def test_a_dimension_has_no_number_that_python_could_take(program):
 )
 def test_a_number_of_python_is_compared_with_a_dimension_by_what_is_known(program):
     error = xstack.errors.InconclusiveDimensionOperation
-    with pytest.raises(error, match="depends on the symbolic dimensions"):
+    with pytest.raises(error, match=r"Symbolic dimension comparison .* is inconclusive"):
         export.export(xstack.jit(program))(described("d"))
 
 
@@ -194,7 +206,7 @@ def test_stand_ins_keep_to_what_is_known(constraint):
     doubled = export.export(xstack.jit(lambda x: xnp.concatenate([x, x])))(spec)
     assert str(doubled.out_avals[0].shape[0]) == "2*d"
     if threshold is not None:
-        with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match="depends on the"):
+        with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match="is inconclusive"):
             export.export(xstack.jit(lambda x: x * operator.lt(threshold, x.shape[0])))(spec)
 
 
@@ -216,13 +228,13 @@ def test_numbers_of_numpy_beside_dimensions_ask_for_no_number():
 
 
 @pytest.mark.parametrize(("text", "like", "match"), [
-    ("a, 4", (2, 3), "the dimension 1 is 4, in `like` 3"),
-    ("a, 5, ...", (2, 3, 4), "the dimension 1 is 5, in `like` 3"),
-    ("2 + 2, b", (5, 3), "the dimension 0 is 4, in `like` 5"),
-    ("a, b, ...", (2,), "are the other sizes of `like`"),
-    ("a, ...", None, "are the other sizes of `like`"),
-    ("a, _", (2,), "is a size of `like`"),
-    ("_, b", (None, 3), "is a size of `like`"),
+    ("a, 4", (2, 3), "dimension 1 has different size in `like`, 3"),
+    ("a, 5, ...", (2, 3, 4), "dimension 1 has different size in `like`, 3"),
+    ("2 + 2, b", (5, 3), "dimension 0 has different size in `like`, 5"),
+    ("a, b, ...", (2,), "we parsed 2 already and 'like' shape has only 1 dimensions"),
+    ("a, ...", None, "no 'like' shape was given"),
+    ("a, _", (2,), "we parsed 1 already and 'like' shape has only 1 dimensions"),
+    ("_, b", (None, 3), "a size of 'like' that is None"),
 ])  # fmt: skip
 def test_a_text_fits_the_shape_that_it_is_like(text, like, match):
     with pytest.raises(ValueError, match=match):
@@ -265,8 +277,8 @@ def test_sizes_that_do_not_fit_are_refused_with_a_sentence():
     f = export.export(xstack.jit(lambda x: x.sum(0)))(ShapeDtypeStruct(shape, np.float32))
     np.testing.assert_allclose(f.call(drawn(8, 4)), drawn(8, 4).sum(0), rtol=1e-5, atol=1e-6)
     for size, text in [
-        ((8, 3), "the sizes do not fit the shapes"), ((6, 3), "mod(b, 2)"),
-        ((8,), "other arguments"),
+        ((8, 3), "Input shapes do not match"), ((6, 3), "mod(b, 2)"),
+        ((8,), "Rank mismatch for args[0]"),
     ]:  # fmt: skip
         with pytest.raises(ValueError) as caught:
             f.call(drawn(*size))
@@ -279,9 +291,9 @@ def test_sizes_that_do_not_fit_are_refused_with_a_sentence():
 
 def test_wrong_texts_and_scopes_are_refused():
     for call, text in [
-        (lambda: export.symbolic_shape("b + f(x)"), "a dimension is not understood"),
-        (lambda: export.symbolic_shape("b, _"), "is a size of `like`"),
-        (lambda: export.symbolic_shape("a,, b"), "a dimension is not understood"),
+        (lambda: export.symbolic_shape("b + f(x)"), "syntax error in symbolic shape"),
+        (lambda: export.symbolic_shape("b, _"), "no 'like' shape was given"),
+        (lambda: export.symbolic_shape("a,, b"), "syntax error in symbolic shape"),
         (lambda: export.symbolic_shape("a//0"), "division of a symbolic dimension by zero"),
         (lambda: export.symbolic_shape("mod(3, 0*a)"), "by zero"),
         (lambda: export.symbolic_shape("a**-1"), "not an exponent from 0 to 16"),
@@ -294,5 +306,5 @@ def test_wrong_texts_and_scopes_are_refused():
         with pytest.raises(ValueError) as caught:
             call()
         assert text in str(caught.value)
-    with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match="whether b > 4 depends"):
+    with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match="b > 4 is inconclusive"):
         export.symbolic_shape("b")[0] > 4  # noqa: B015 - it raises

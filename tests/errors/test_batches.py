@@ -250,8 +250,8 @@ def shards_of_two_numbers():
 @refused(
     ValueError,
     """
-    ppermute: each target must occur once and be within the axis of size 2.
-      got       targets [5]
+    ppermute: each destination must be within the axis of size 2.
+      got       destinations [5]
     """,
 )
 def a_permutation_to_a_member_that_is_not_there():

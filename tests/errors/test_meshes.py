@@ -429,8 +429,8 @@ def a_tree_of_specs_that_fits_no_arguments():
 @refused(
     ValueError,
     """
-    ppermute: each target must occur once and be within the axis of size 4.
-      got       targets [1, 1]
+    ppermute: ppermute sources and destinations must be unique.
+      got       destinations [1, 1]
     """,
 )
 def a_permutation_that_names_a_member_twice():

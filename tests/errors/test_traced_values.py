@@ -312,7 +312,7 @@ def reshape_to_a_traced_size():
 @refused(
     ConcretizationTypeError,
     """
-    arange: a bound is a traced value. It arose in the jnp.arange argument 'stop'.
+    arange: a bound is a traced value. It arose in the xnp.arange argument 'stop'.
       got       a traced i32[]
       where     the argument n of <lambda> at test_traced_values.py:LINE
       hint      compute it from x.shape with math or NumPy, or make that argument static:

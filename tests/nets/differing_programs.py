@@ -766,10 +766,6 @@ ARGUMENTS: list[Row] = [
      lambda j, n: n.dot(n.ones((2, 1)), n.ones((1, 2)), preferred_element_type="int32"),
      [[1, 1]] * 2, [[1, 1]] * 2),
     ("an object with `__array__`", lambda j, n: n.ones(2) + Lends(), "TypeError", "TypeError"),
-    ("`add(x, y, where=mask)`", lambda j, n: n.add(n.ones(1), 1.0, where=n.array([True])),
-     "NotImplementedError", "TypeError"),
-    ("`sum(x, out=y)`", lambda j, n: n.sum(n.ones(2), out=np.zeros(1)), "NotImplementedError",
-     "TypeError"),
     ("`xnp.add.nargs`", lambda j, n: n.add.nargs, 2, 3),
     ("`power(x, int32(2))`", lambda j, n: [f(n.int8(3), n.int32(2)).dtype.name
                                            for f in (n.power, j.jit(n.power))],

@@ -8,12 +8,14 @@ rest of our messages is our own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import xstack
+from xnp.numpy.dispatch import names_in_errors
 
 jax = pytest.importorskip("jax")
 
@@ -159,6 +161,164 @@ def a_result_that_varies_over_devices(lib: Any) -> None:
     p = lib.sharding.PartitionSpec
     f = lib.shard_map(lambda x: x * 2, mesh=mesh, in_specs=p("x"), out_specs=p())
     f(lib.numpy.arange(4.0))
+
+
+S = np.float32(1)
+
+
+@refused(ValueError, "Function to be exported must be the result of `jit`")
+def an_export_of_a_function_that_is_not_compiled(lib: Any) -> None:
+    lib.export.export(lambda x: x)(S)
+
+
+@refused(ValueError, "The invocation args and kwargs must have the same pytree structure")
+def a_call_of_an_exported_program_with_another_tree(lib: Any) -> None:
+    lib.export.export(lib.jit(lambda x: x[0]))((S, S)).call(S)
+
+
+@refused(ValueError, "Dtype mismatch for args[0]")
+def a_call_of_an_exported_program_with_another_dtype(lib: Any) -> None:
+    lib.export.export(lib.jit(lambda x: x))(S).call(np.int32(1))
+
+
+@refused(ValueError, "Rank mismatch for kwargs['b']['c']")
+def a_call_of_an_exported_program_with_another_rank(lib: Any) -> None:
+    lib.export.export(lib.jit(lambda a, b: a))(S, b={"c": S}).call(S, b={"c": np.ones(2, "f")})
+
+
+@refused(ValueError, "Shape mismatch for args[1][0].shape[1]")
+def a_call_of_an_exported_program_with_another_size(lib: Any) -> None:
+    f = lib.export.export(lib.jit(lambda x, y: x))(S, [np.ones((2, 3), "f")])
+    f.call(S, [np.ones((2, 4), "f")])
+
+
+@refused(ValueError, "Function 'f' was exported for platform")
+def a_call_of_a_program_for_another_platform(lib: Any) -> None:
+    def f(x: Any) -> Any:
+        return x
+
+    lib.export.export(lib.jit(f), platforms=["tpu"])(S).call(S)
+
+
+@refused(ValueError, "Input shapes do not match the polymorphic shapes specification")
+def a_call_with_sizes_that_no_variables_have(lib: Any) -> None:
+    shape = lib.export.symbolic_shape("2*b, b")
+    f = lib.export.export(lib.jit(lambda x: x))(lib.ShapeDtypeStruct(shape, np.float32))
+    f.call(np.ones((4, 3), np.float32))
+
+
+@refused(ValueError, "syntax error in symbolic shape 'a ^ a'")
+def a_symbolic_size_with_a_symbolic_exponent(lib: Any) -> None:
+    lib.export.symbolic_shape("a ^ a")
+
+
+@refused(ValueError, "because we parsed 2 already and 'like' shape has only 1 dimensions")
+def a_placeholder_beyond_the_dimensions(lib: Any) -> None:
+    lib.export.symbolic_shape("a, b, _", like=(3,))
+
+
+@refused(Exception, "is inconclusive")
+def a_comparison_of_two_symbolic_sizes(lib: Any) -> None:
+    a, b = lib.export.symbolic_shape("a, b")
+    _ = a < b
+
+
+@refused(ValueError, "Pure callbacks do not support JVP")
+def a_derivative_of_a_callback(lib: Any) -> None:
+    lib.grad(lambda x: lib.pure_callback(np.sin, lib.ShapeDtypeStruct((), np.float32), x))(1.0)
+
+
+@refused(ValueError, "IO callbacks do not support JVP")
+def a_derivative_of_a_callback_with_a_side_effect(lib: Any) -> None:
+    out = lib.ShapeDtypeStruct((), np.float32)
+    lib.grad(lambda x: lib.experimental.io_callback(np.sin, out, x))(1.0)
+
+
+@refused(ValueError, "Cannot `vmap` ordered IO callback")
+def a_batch_of_ordered_callbacks(lib: Any) -> None:
+    out = lib.ShapeDtypeStruct((), np.float32)
+    f = lambda x: lib.experimental.io_callback(np.sin, out, x, ordered=True)  # noqa: E731
+    lib.vmap(f)(np.ones(2, np.float32))
+
+
+@refused(NotImplementedError, "vmap is only supported for")
+def a_batch_of_a_callback_without_a_method(lib: Any) -> None:
+    out = lib.ShapeDtypeStruct((), np.float32)
+    lib.vmap(lambda x: lib.pure_callback(np.sin, out, x))(np.ones(2, np.float32))
+
+
+@refused(ValueError, "ppermute sources and destinations must be unique")
+def a_permutation_of_devices_with_a_source_twice(lib: Any) -> None:
+    mesh = lib.sharding.Mesh(np.array(lib.devices("cpu")[:2]), ("i",))
+    p = lib.sharding.PartitionSpec("i")
+    f = lambda x: lib.lax.ppermute(x, "i", [(0, 1), (0, 0)])  # noqa: E731
+    lib.shard_map(f, mesh=mesh, in_specs=p, out_specs=p)(np.ones(2, np.float32))
+
+
+@refused(ValueError, "appeared at both a and b")
+def a_reference_that_is_two_arguments(lib: Any) -> None:
+    ref = lib.new_ref(S)
+    lib.jit(lambda a, b: a[...] + b[...])(ref, ref)
+
+
+@refused(ValueError, "both closed over and passed as the argument a")
+def a_reference_that_is_an_argument_and_closed_over(lib: Any) -> None:
+    ref = lib.new_ref(S)
+    lib.jit(lambda a: a[...] + ref[...])(ref)
+
+
+@refused(ValueError, "zero-size array to reduction operation max which has no identity")
+def a_maximum_of_no_elements(lib: Any) -> None:
+    lib.numpy.max(lib.numpy.ones((0, 3)), axis=0)
+
+
+@refused(ValueError, "does not have an identity, so to use a where mask one has to specify 'in")
+def a_minimum_of_a_selection_without_a_start(lib: Any) -> None:
+    lib.numpy.min(lib.numpy.ones(3), where=np.array([True, False, True]))
+
+
+@refused(ValueError, "initial value must be a scalar. Got array of shape (1, 2)")
+def a_sum_that_starts_from_a_matrix(lib: Any) -> None:
+    lib.numpy.sum(lib.numpy.ones(3), initial=lib.numpy.ones((1, 2)))
+
+
+@refused(ValueError, "The input array has rank 2, however axis was not set to an explicit value")
+def a_cumulative_sum_of_a_matrix_without_an_axis(lib: Any) -> None:
+    lib.numpy.cumulative_sum(lib.numpy.ones((2, 2)))
+
+
+@refused(NotImplementedError, "The 'out' argument to ")
+def a_sum_into_an_array(lib: Any) -> None:
+    lib.numpy.sum(lib.numpy.ones(3), out=lib.numpy.ones(()))
+
+
+@refused(ValueError, "numpy.fft.rfft2 only supports 2 axes. Got axes = [0]")
+def a_transform_of_a_plane_along_one_axis(lib: Any) -> None:
+    with names_of_jax(lib):
+        lib.numpy.fft.rfft2(lib.numpy.ones((2, 2)), axes=[0])
+
+
+@refused(ValueError, "numpy.fft.ifftn does not support repeated axes. Got axes [1, 1]")
+def a_transform_twice_along_one_axis(lib: Any) -> None:
+    with names_of_jax(lib):
+        lib.numpy.fft.ifftn(lib.numpy.ones((2, 2)), axes=[1, 1])
+
+
+@refused(ValueError, "jax.numpy.fft.fft does not support multiple axes. Please use jax.numpy.fft.")
+def a_transform_along_one_axis_of_two(lib: Any) -> None:
+    with names_of_jax(lib):
+        lib.numpy.fft.fft(lib.numpy.ones((2, 2)), axis=[0, 1])
+
+
+@refused(NotImplementedError, "The 'out' argument to jnp.mean is not supported")
+def a_mean_into_an_array(lib: Any) -> None:
+    with names_of_jax(lib):
+        lib.numpy.mean(lib.numpy.ones(3), out=lib.numpy.ones(()))
+
+
+def names_of_jax(lib: Any) -> AbstractContextManager[Any]:
+    """Return the context of programs that run by `xstack.as_jax`, which sets this option."""
+    return names_in_errors("jax.numpy") if lib is xstack else nullcontext()
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -183,10 +183,13 @@ def test_universal_functions_refuse_to_write_a_part():
     mask = np.array([True, False])
     with pytest.raises(TypeError, match="add: where= would leave elements without a value"):
         xnp.add(X[0, :2], 1, where=mask)
-    with pytest.raises(TypeError, match="negative: out= is not supported"):
-        xnp.negative(X, out=X)
-    with pytest.raises(TypeError, match="add: out= is not supported"):
-        xnp.add(X, X, X, X)  # one object for both
+    for error in (TypeError, NotImplementedError):  # the second is the class that JAX raises
+        with pytest.raises(error, match="where= would leave"):
+            xnp.add(X[0, :2], 1, where=mask)
+        with pytest.raises(error, match=r"negative: The 'out' argument to xnp.negative is not sup"):
+            xnp.negative(X, out=X)
+        with pytest.raises(error, match=r"add: The 'out' argument to xnp.add is not supported"):
+            xnp.add(X, X, X, X)  # one object for both
     assert float(xnp.add(1, 2, out=None, where=None)) == 3
     with pytest.raises(ValueError, match=r"maximum.reduce: where= needs an initial value"):
         xnp.maximum.reduce(X, where=MASK)

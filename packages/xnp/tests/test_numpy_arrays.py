@@ -148,7 +148,7 @@ def test_arrays_are_copied_pickled_iterated_and_converted() -> None:
         (lambda x: xnp.concatenate([x, x[:, :2]]), TypeError, "array 1 does not fit the first"),
         (lambda x: xnp.where(x > 0, x, xnp.ones(4)), TypeError, "where: incompatible shapes"),
         (lambda x: x.sum(axis=5), ValueError, "sum: axis 5 is out of bounds"),
-        (lambda x: x[:0].max(), ValueError, "max: there is no max of no elements"),
+        (lambda x: x[:0].max(), ValueError, "max: zero-size array to reduction operation max"),
         (lambda x: x.astype("int32") ** -1, ValueError, "negative integer powers"),
         (lambda x: xnp.einsum("ij,jk", x, x), ValueError, "label 'j' have sizes"),
         (lambda x: x.at[0].set(xnp.ones(4)), ValueError, "do not broadcast to the shape"),

@@ -240,8 +240,8 @@ def test_an_unbound_name_is_told_with_those_in_scope(fun, text):
 
 
 @pytest.mark.parametrize(("fun", "text"), [
-    (lambda v: ours.ppermute(v, "i", [(0, 1), (0, 2)]), "each source must occur once"),
-    (lambda v: ours.ppermute(v, "i", [(0, 7)]), "each target must occur once"),
+    (lambda v: ours.ppermute(v, "i", [(0, 1), (0, 2)]), "sources and destinations must be unique"),
+    (lambda v: ours.ppermute(v, "i", [(0, 7)]), "each destination must be within the axis"),
     (lambda v: ours.ppermute(v, ("i", "j"), []), "over several axes it needs members on devices"),
     (lambda v: ours.pshuffle(v, ("i", "j"), [1, 2, 3]), "takes one axis name"),
     (lambda v: ours.all_gather(v, "i", to="unreduced"), "no values of type 'unreduced'"),

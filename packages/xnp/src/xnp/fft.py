@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp.lax.convolution import FftType, fft as _transform
+from xnp.numpy import dispatch
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatch_on, inexact, several_axes
 from xnp.numpy.rearranging import roll
@@ -23,7 +24,7 @@ from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device
 from xnp.primitives.table import bind, scalar_like
 from xprim import Array, dtypes, scalar_array
-from xprim.errors import message
+from xprim.errors import ArgumentError, message
 from xprim.requirements import require, require_choice, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
@@ -455,16 +456,25 @@ def irfft2(
 
 def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Array:
     x = array_of(a, name)
+    if several_axes(axis):
+        where = _called(name)
+        raise ArgumentError(
+            f"{name}: {where} does not support multiple axes. Please use {where}n. "
+            f"Got axis = {axis}."
+        )
     lengths = None if n is None else (_length(n, name),)
     return _scale(
         x, name, kind, lengths, (axis_of(axis, x.aval.ndim, name),), _check_norm(norm, name)
     )
 
 
+def _called(name: str) -> str:
+    return dispatch.called(f"fft.{name}", full=True)
+
+
 def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
-    require(
-        several_axes(axes) and len(axes) == 2, name, "there must be two axes.", got={"axes": axes}
-    )
+    if not (several_axes(axes) and len(axes) == 2):
+        raise ArgumentError(f"{name}: {_called(name)} only supports 2 axes. Got axes = {axes}.")
     return _along_several(name, kind, a, s, axes, norm)
 
 
@@ -472,7 +482,14 @@ def _along_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
     x = array_of(a, name)
     if s is not None and axes is None:
         axes = range(-len(s), 0)
-    found = axes_of(axes, x.aval.ndim, name)
+    if several_axes(axes):
+        found = tuple([axis_of(d, x.aval.ndim, name) for d in axes])
+    else:
+        found = axes_of(axes, x.aval.ndim, name)
+    if len(set(found)) != len(found):
+        raise ArgumentError(
+            f"{name}: {_called(name)} does not support repeated axes. Got axes {list(axes)}."
+        )
     if s is not None and len(s) != len(found):
         raise ValueError(message(
             name, "there must be a length for each axis.",
@@ -650,6 +667,9 @@ def rfftfreq(
 
 
 def _count(n: Any, name: str) -> int:
+    if isinstance(n, list | tuple):
+        raise ArgumentError(f"{name}: The n argument of {_called(name)} only "
+                             f"takes an int. Got n = {n}.")  # fmt: skip
     size = static_int(n, name, "n")
     require(size >= 1, name, "n must be at least 1, got {}.", size)
     return int(size)
@@ -668,6 +688,9 @@ def _whole_numbers(count: int, start: int, dtype: Any, name: str) -> Array:
 
 
 def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
+    if isinstance(d, list | tuple):
+        raise ArgumentError(f"{name}: The d argument of {_called(name)} only "
+                             f"takes a single value. Got d = {d}.")  # fmt: skip
     unit = array_of(d, name)
     require(unit.aval.dtype.kind != "c", name, "d must be real.", got=unit, error=TypeError)
     unit = cast(unit, numbers.aval.dtype)

@@ -154,8 +154,12 @@ class Ref(_Methods, BaseRef):
         return f"Ref({text.removeprefix('Array(')}" if text.startswith("Array(") else f"Ref({text})"
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self.refuse_as_array("Ref")
+
+    def refuse_as_array(self, what: str) -> NoReturn:
+        """Raise the error for a reference where an array must be, as `what` names it."""
         raise _RefAsArrayError(message(
-            "Ref", "a reference is not an array.", got=f"a Ref of {self.aval.str_long()}",
+            what, "a reference is not an array.", got=f"a Ref of {self.aval.str_long()}",
             hint="ref[...] is its value",
         ))  # fmt: skip
 

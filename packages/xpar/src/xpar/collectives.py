@@ -1434,10 +1434,18 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
     name = axis_names(axis_name)
     size = total_size(name, "ppermute")
     pairs = tuple([(int(source), int(target)) for source, target in perm])
-    for what, members in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
-        if len(set(members)) != len(members) or any(not 0 <= m < size for m in members):
+    for what, members in (
+        ("source", [s for s, _ in pairs]),
+        ("destination", [t for _, t in pairs]),
+    ):
+        if len(set(members)) != len(members):
             raise ValueError(message(
-                "ppermute", f"each {what} must occur once and be within the axis of size {size}.",
+                "ppermute", "ppermute sources and destinations must be unique.",
+                got=f"{what}s {members}",
+            ))  # fmt: skip
+        if any(not 0 <= m < size for m in members):
+            raise ValueError(message(
+                "ppermute", f"each {what} must be within the axis of size {size}.",
                 got=f"{what}s {members}",
             ))  # fmt: skip
 

@@ -363,7 +363,8 @@ def as_array(value: Any, dtype: np.dtype[Any] | None = None, *, what: str = "ope
     if isinstance(value, bool | int | float | complex):  # subclasses: IntEnum, ...
         return scalar_array(_plain(value), dtype)
     if hasattr(value, "__array__"):
-        return from_numpy(np.asarray(value), what=what)
+        refuse = getattr(value, "refuse_as_array", None)  # of a reference
+        return from_numpy(np.asarray(value), what=what) if refuse is None else refuse(what)
     is_list = isinstance(value, list | tuple)
     raise TypeError(message(
         what, f"{'None' if value is None else with_article(kind_name(value))} is not an array.",

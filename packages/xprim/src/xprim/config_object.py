@@ -30,6 +30,7 @@ DEFINED_BY = {
     "dump_ir_to": "xjit.lowering.compile",
     "keep_freed_memory": "xnp.primitives.table",
     "log": "xprim.kernels",
+    "names_in_errors": "xnp.numpy.dispatch",
     "program_text": "xjit.lowering.modules",
     "retraces": "xjit.debug.monitoring",
     "source_locations": "xjit.lowering.modules",

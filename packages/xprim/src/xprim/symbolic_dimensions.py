@@ -8,6 +8,7 @@ import operator
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -99,7 +100,7 @@ class SymbolicScope:
         except (ValueError, ZeroDivisionError) as error:
             reason = "" if str(error) in ("", text) else f": {error}"
             raise ValueError(message(
-                "symbolic_shape", "a dimension is not understood.", got=f"{text!r}{reason}",
+                "symbolic_shape", f"syntax error in symbolic shape {text!r}{reason}.",
                 expected="names and numbers with + - * ^ floordiv mod max min",
             )) from None  # fmt: skip
 
@@ -166,7 +167,7 @@ class SymbolicScope:
         frame = sys._getframe(3 if sys._getframe(2).f_code.co_filename == __file__ else 2)
         if not source.is_hidden(frame.f_code.co_filename):
             raise InconclusiveDimensionOperation(message(
-                "comparison", f"whether {comparison()} depends on the symbolic dimensions.",
+                "size", f"Symbolic dimension comparison {comparison()} is inconclusive.",
                 got=f"{', '.join(sorted(variables(freeze(p))))} of at least 1"
                 + (f"; {', '.join(self.constraints)}" if self.constraints else ""),
                 where=source.describe(place),
@@ -579,20 +580,35 @@ def divide_exactly(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial
 
 
 def text(p: Frozen) -> str:
-    """Return a polynomial as text, which `compute` reads.
+    """Return a polynomial as text, which `compute` reads; large terms come first, as in JAX.
 
     Example:
-      >>> text(freeze({("b",): 2, (): -1, ("a", "b"): 1}))
-      'a*b + 2*b - 1'
+      >>> text(freeze({("b",): 2, (): -1, ("a", "a"): -1}))
+      '- a^2 + 2*b - 1'
     """
     parts: list[str] = []
-    for monomial, c in p:
-        factors = [_atom_text(atom) for atom in monomial]
+    for monomial, c in sorted(p, key=lambda term: _order_of_term(term[0]), reverse=True):
+        powers = sorted(Counter(monomial).items(), key=lambda power: _order_of_atom(power[0]))
+        factors = [_atom_text(atom) + (f"^{n}" if n > 1 else "") for atom, n in powers]
         if abs(c) != 1 or not factors:
             factors.insert(0, str(abs(c)))
-        sign = ("- " if c < 0 else "+ ") if parts else ("-" if c < 0 else "")
+        sign = "- " if c < 0 else "+ " if parts else ""
         parts.append(sign + "*".join(factors))
     return " ".join(parts) or "0"
+
+
+def _order_of_term(monomial: Monomial) -> tuple[Any, ...]:
+    """Return what terms are ordered by in texts: the number of symbols, then the largest atom."""
+    powers = sorted(((_order_of_atom(a), n) for a, n in Counter(monomial).items()), reverse=True)
+    return sum(order[0] * n for order, n in powers), powers
+
+
+def _order_of_atom(atom: Any) -> tuple[Any, ...]:
+    if isinstance(atom, str):
+        return 1, atom, []
+    name, *sides = atom
+    terms = [[(_order_of_term(m), c) for m, c in side] for side in sides]
+    return 1 + sum(order[0] for side in terms for order, _ in side), name, terms
 
 
 def _atom_text(atom: Any) -> str:

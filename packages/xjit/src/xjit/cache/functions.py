@@ -97,11 +97,13 @@ class RefsOfProgram:
         for i, ref in passed.items():
             if numbers.setdefault(ref, i) != i:
                 names = arguments.names()
-                raise _alias_error(api, name, ref, f"as {names[numbers[ref]]} and as {names[i]}")
+                both = f"which appeared at both {names[numbers[ref]]} and {names[i]}"
+                raise _alias_error(api, name, ref, both)
         for captured_ref, _ in captured:
             if captured_ref in numbers:
                 where = arguments.names()[numbers[captured_ref]]
-                raise _alias_error(api, name, captured_ref, f"as {where}, and closed over")
+                both = f"both closed over and passed as the argument {where}"
+                raise _alias_error(api, name, captured_ref, both)
         return RefsOfCall(passed, self._written_arguments, captured)
 
 
@@ -161,7 +163,7 @@ def _has_rules(closed: ClosedJaxpr) -> bool:
 def _alias_error(api: str, name: str, ref: Any, how: str) -> ValueError:
     return ValueError(message(
         f"{api}({name})", f"one {ref.kind} is used under two names.",
-        got=f"a {ref.kind} of {ref.aval.str_long()}, passed {how}",
+        got=f"a {ref.kind} of {ref.aval.str_long()}, {how}",
         expected="each of them once, so that it is clear what a write changes",
         hint="leave out the argument, or pass two references",
     ))  # fmt: skip

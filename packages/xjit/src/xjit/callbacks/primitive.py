@@ -423,7 +423,8 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
     if given and any(dtypes.is_inexact(a.dtype) for a in avals):
         what = "pure_callback" if effect is None else "io_callback"
         raise ValueError(message(
-            what, "the derivative of a Python function is not known.",
+            what, f"{'Pure' if effect is None else 'IO'} callbacks do not support JVP: the "
+            "derivative of a Python function is not known.",
             got=str(params["host"]),
             hint="give the function that calls it its own rule: custom_jvp or custom_vjp",
         ))  # fmt: skip
@@ -439,12 +440,13 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, host: HostFunction, eff
         device = None
     require(
         effect is not ORDERED_IO, "vmap",
-        "ordered io_callbacks have no order among the examples of a batch.", got=host,
+        "Cannot `vmap` ordered IO callbacks: the examples of a batch have no order.", got=host,
         hint="leave out ordered=True: each example's call happens, in turn",
     )  # fmt: skip
     if vmap_method is None and effect is None:
         raise MissingRuleError(message(
-            "vmap", "pure_callback does not know what its function does with a batch.",
+            "vmap", "vmap is only supported for a pure_callback that says by vmap_method what its "
+            "function does with a batch.",
             got=f"{host}, vmap_method=None", expected=f"vmap_method= one of {VMAP_METHODS}",
             hint="vmap_method='sequential' is right for every function",
         ))  # fmt: skip

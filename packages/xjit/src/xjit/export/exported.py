@@ -247,9 +247,21 @@ def _check_arguments(exported: Any, avals: Sequence[ShapedArray]) -> None:
     for i, (given, expected) in enumerate(zip(avals, exported.in_avals, strict=True)):
         if given.dtype != expected.dtype or not _fits(given.shape, expected.shape):
             raise ValueError(message(
-                "call", f"{exported.fun_name} was exported for other arguments.",
-                got=f"{_name_of(exported, i)}: {given.str_long()}", expected=expected.str_long(),
+                f"call of {exported.fun_name}",
+                f"{_name_mismatch(given, expected, _name_of(exported, i))}.",
+                got=given.str_long(), expected=expected.str_long(),
             ))  # fmt: skip
+
+
+def _name_mismatch(given: ShapedArray, expected: ShapedArray, name: str) -> str:
+    """Return which property of an argument differs, in the words that programs for JAX match."""
+    if given.dtype != expected.dtype:
+        return f"Dtype mismatch for {name}"
+    if given.ndim != expected.ndim:
+        return f"Rank mismatch for {name}"
+    sizes = enumerate(zip(given.shape, expected.shape, strict=True))
+    d = next(d for d, (g, e) in sizes if not is_symbolic(e) and g != e)
+    return f"Shape mismatch for {name}.shape[{d}]"
 
 
 def _fits(given: Sequence[Any], expected: Sequence[Any]) -> bool:
@@ -296,9 +308,8 @@ def _name_of(exported: Any, i: int) -> str:
     tree = exported.in_tree.unflatten(range(len(exported.in_avals)))
     (half, place, *rest), _ = xtree.leaves_with_path(tree)[i]
     where = xtree.keystr(tuple(rest))
-    if half == xtree.SequenceKey(0):
-        return f"argument {xtree.keystr((place,)).strip('[]')}{where}"
-    return f"{xtree.keystr((place,))[2:-2]}{where}"
+    kind = "args" if half == xtree.SequenceKey(0) else "kwargs"
+    return f"{kind}{xtree.keystr((place,))}{where}"
 
 
 def _numpy(*operands: Any, exported: Any) -> Any:
@@ -463,8 +474,8 @@ class Exported(ProgramOfThisProcess):
             found = self.platforms[0]
         if found is None:
             raise ValueError(message(
-                "export", f"{self.fun_name} was not exported for this platform.", got=platform,
-                expected=" or ".join(self.platforms),
+                "call", f"Function {self.fun_name!r} was exported for platforms "
+                f"{self.platforms}, and not for {platform!r}.",
                 hint="export(f, platforms=(...)) names several",
             ))  # fmt: skip
         return self.modules[found]
@@ -541,7 +552,7 @@ class Exported(ProgramOfThisProcess):
     def _vjp(self) -> Exported:
         if self.make_vjp is None:
             raise ValueError(message(
-                "vjp", f"the derivative of {self.fun_name} was not stored.",
+                "vjp", f"No VJP is available: the derivative of {self.fun_name} was not stored.",
                 hint="serialize(vjp_order=1) stores it",
             ))  # fmt: skip
         return self.make_vjp()
@@ -580,7 +591,8 @@ class Exported(ProgramOfThisProcess):
         leaves, tree = xtree.flatten((args, kwargs))
         if tree != self.in_tree:
             raise ValueError(message(
-                "call", f"{self.fun_name} was exported for arguments of another structure.",
+                f"call of {self.fun_name}", "The invocation args and kwargs must have the same "
+                "pytree structure as those that it was exported for.",
                 got=f"{tree}", expected=f"{self.in_tree}",
             ))  # fmt: skip
         arrays = [xprim.as_array(x, what=f"{self.fun_name}: the argument") for x in leaves]
@@ -771,7 +783,8 @@ def export(
     if not isinstance(given, Wrapped):
         if not _is_of_the_family(given):
             raise ValueError(message(
-                "export", "the function is not compiled.", got=described(given),
+                "export", "Function to be exported must be the result of `jit`.",
+                got=described(given),
                 hint="export(jit(f))(*args)",
             ))  # fmt: skip
         fun_jit = jit(given)

@@ -96,26 +96,40 @@ def symbolic_shape(
         place = parts.index("...")
         count = len(sizes) - (len(parts) - 1)
         if like is None or count < 0:
-            raise _unlike("what ... stands for are the other sizes of `like`.", shape_spec, like)
+            raise _unlike("... stands for", len(parts) - 1, shape_spec, like)
         parts[place : place + 1] = ["_"] * count
     shape = [None if part == "_" else scope.dimension(part) for part in parts]
-    return _fitting(shape, sizes, shape_spec)
+    return _fitting(shape, like, shape_spec)
 
 
-def _fitting(shape: list[Any], like: tuple[int | None, ...], spec: Any) -> tuple[Any, ...]:
+def _fitting(shape: list[Any], like: Sequence[int | None] | None, spec: Any) -> tuple[Any, ...]:
     """Return a shape with the sizes of another one where it says none; the others must agree."""
     found = []
-    for i, (size, known) in enumerate(itertools.zip_longest(shape, like[: len(shape)])):
+    sizes = tuple(like or ())[: len(shape)]
+    for i, (size, known) in enumerate(itertools.zip_longest(shape, sizes)):
         if size is None and known is None:
-            raise _unlike("what _ stands for is a size of `like`.", spec, like)
+            raise _unlike("_ stands for", i, spec, like)
         if None not in (size, known) and not isinstance(size, SymbolicDimension) and size != known:
-            raise _unlike(f"the dimension {i} is {size}, in `like` {known}.", spec, like)
+            raise _syntax(spec, f"dimension {i} has different size in `like`, {known}.")
         found.append(known if size is None else size)
     return tuple(found)
 
 
-def _unlike(what: str, spec: Any, like: Any) -> ValueError:
-    return ValueError(message("symbolic_shape", what, got=f"{spec!r}, like={like}"))
+def _unlike(what: str, count: int, spec: Any, like: Sequence[int | None] | None) -> ValueError:
+    """Return the error for a placeholder with nothing to stand for."""
+    if like is None:
+        return _syntax(spec, f"{what} sizes of 'like', and no 'like' shape was given.")
+    if count < len(like):
+        return _syntax(spec, f"{what} a size of 'like' that is None.", like)
+    return _syntax(spec, f"{what} nothing, because we parsed {count} already and 'like' shape has "
+                   f"only {len(like)} dimensions.", like)  # fmt: skip
+
+
+def _syntax(spec: Any, what: str, like: Sequence[int | None] | None = None) -> ValueError:
+    return ValueError(message(
+        "symbolic_shape", f"syntax error in symbolic shape {spec!r}: {what}",
+        got="" if like is None else f"like={like}",
+    ))  # fmt: skip
 
 
 def _parts(spec: str) -> list[str]:
@@ -216,7 +230,7 @@ def _check_sizes(places: Sequence[Any], values: Mapping[str, Any]) -> None:
     for d, size, where in places:
         if value_of(symbolic_dimensions.dimension_text(d), values) != size:
             raise ValueError(message(
-                "call", "the sizes do not fit the shapes that it was exported for.",
+                "call", "Input shapes do not match the polymorphic shapes specification.",
                 got=f"{where} = {size}",
                 expected=f"{d} with {', '.join(f'{k} = {v}' for k, v in sorted(values.items()))}",
             ))  # fmt: skip

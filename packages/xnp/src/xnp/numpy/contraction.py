@@ -502,8 +502,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
       Array([[ 1, 10],
              [ 2, 20]], dtype=int32)
     """
-    if out is not None:
-        raise TypeError("outer: out= is not supported, for arrays do not change.")
+    dispatch.no_out("outer", out)
     a, b = promote("outer", a, b)
     rows, columns = a.aval.size, b.aval.size
     a = bind("broadcast_in_dim", reshape(a, (rows,)), shape=(rows, columns),
@@ -594,7 +593,7 @@ def einsum(
       >>> xnp.einsum("i,i->", xnp.array([1., 2.]), xnp.array([3., 4.]))
       Array(11., dtype=float32)
     """
-    require(out is None, "einsum", "out= is not supported.", error=TypeError)
+    dispatch.no_out("einsum", out)
     if out_sharding is not None:
         return compute_as(out_sharding, einsum, subscripts, *operands, optimize=optimize,
                            precision=precision,

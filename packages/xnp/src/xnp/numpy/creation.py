@@ -12,6 +12,7 @@ import numpy as np
 from xnp.numpy.dispatch import (
     array_of,
     broadcast_all,
+    called,
     cast,
     convert_to,
     dispatch_on,
@@ -69,7 +70,10 @@ __dir__ = __all__.copy
 
 _SCALARS = frozenset([bool, int, float, complex])
 _ONLY_FLOATS = {float}
-_NONE = "None is not a valid value for jnp.array: it is not a number, nor an array"
+
+
+def _refuse_none() -> str:
+    return f"None is not a valid value for {called('array')}: it is not a number, nor an array"
 
 
 def array(
@@ -120,7 +124,7 @@ def array(
         if type(object) is list or type(object) is tuple:
             result = _array_of_list(object, dtype)
         elif object is None:
-            raise ArgumentError(f"array: {_NONE}.")
+            raise ArgumentError(f"array: {_refuse_none()}.")
         else:
             result = _array_of_value(object, dtype, bool(copy))
             if copy and result is object:
@@ -317,7 +321,7 @@ def _stack_items(items: Sequence[Any], dtype: Any) -> Array:
 
 def _element(item: Any) -> Array:
     if item is None:
-        raise ArgumentError(f"array: {_NONE}, to stand in a list.")
+        raise ArgumentError(f"array: {_refuse_none()}, to stand in a list.")
     return array_of(item, "array")
 
 

@@ -769,14 +769,46 @@ def _wrap(result: Any, aval: Any) -> Any:
     )
 
 
+names_in_errors = config.define(
+    config.Option(
+        "names_in_errors",
+        "xnp",
+        "The module whose functions errors name: 'xnp', or 'jax.numpy' in programs for JAX, which "
+        "match the names.",
+        choices=("xnp", "jax.numpy"),
+    )
+)
+
+
+def called(function: str, *, full: bool = False) -> str:
+    """Return what users call a function: `xnp.sum`, or `jnp.sum` in programs for JAX.
+
+    Args:
+      function: its name in the module.
+      full: whether JAX's messages about it name the module in full, `jax.numpy`.
+    """
+    module = names_in_errors.value
+    return f"{module if full or module == 'xnp' else 'jnp'}.{function}"
+
+
+class _PartialWriteError(NotImplementedError, TypeError):
+    """An array is passed as `out`, or `where` to a function without it: arrays do not change."""
+
+
+def no_out(operation: str, out: Any) -> None:
+    """Refuse the argument `out`: arrays do not change."""
+    if out is not None:
+        raise _PartialWriteError(
+            f"{operation}: The 'out' argument to {called(operation)} is not supported, for arrays "
+            "do not change; use the result."
+        )
+
+
 def check_out_and_where(operation: str, out: Any, where: Any) -> None:
     """Refuse the arguments by which NumPy writes a part of an array."""
-    if out is not None:
-        raise TypeError(
-            f"{operation}: out= is not supported, for arrays do not change; use the result."
-        )
+    no_out(operation, out)
     if where is not None and where is not True:
-        raise TypeError(message(
+        raise _PartialWriteError(message(
             operation, "where= would leave elements without a value.",
             hint=f"xnp.where(mask, xnp.{operation}(...), other) says what they are",
         ))  # fmt: skip

@@ -13,10 +13,12 @@ from xnp.numpy.dispatch import (
     array_of,
     broadcast,
     broadcast_checked,
+    called,
     cast,
     convert_to,
     dispatch_on,
     inexact,
+    no_out,
     promote,
     wide,
 )
@@ -466,8 +468,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       >>> xnp.round(xnp.array([0.125, 2.5]), 2)
       Array([0.12, 2.5 ], dtype=float32)
     """
-    if out is not None:
-        raise TypeError("round: out= is not supported, for arrays do not change.")
+    no_out("round", out)
     return _round(a, size_of(decimals))
 
 
@@ -1183,7 +1184,7 @@ def hypot(x1: Any, x2: Any) -> Any:
     x1, x2 = inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.aval.dtype):
         raise ValueError(message(
-            "hypot", "jnp.hypot is not well defined for complex-valued inputs.",
+            "hypot", f"{called('hypot')} is not well defined for complex-valued inputs.",
             hint="give the magnitudes: abs(x)",
         ))  # fmt: skip
     return bind("hypot", *dispatch.broadcast_checked("hypot", x1, x2))

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import array_of, axis_of, check_fill, common_shape, host_aval
+from xnp.numpy.dispatch import (
+    array_of,
+    axis_of,
+    check_fill,
+    common_shape,
+    host_aval,
+    no_out as no_out,
+)
 from xnp.numpy.index_entries import (
     Entry,
     FlagsInIndex,
@@ -547,14 +554,6 @@ def _own_places(d: int, count: int, rank: int, size: int) -> Array:
         return scalar_array(0, dtypes.int32)
     shape = tuple([count if i == d else 1 for i in range(rank)])
     return reshape(counting((count,), 0, dtypes.int32), shape)
-
-
-def no_out(operation: str, out: Any) -> None:
-    """Refuse the argument `out`: arrays do not change."""
-    if out is not None:
-        raise TypeError(
-            f"{operation}: out= is not supported, for arrays do not change; use the result."
-        )
 
 
 boundaries(globals())

@@ -449,9 +449,7 @@ def trace(
       >>> xnp.trace(xnp.array([[1, 2], [3, 4]]))
       Array(5, dtype=int32)
     """
-    require(
-        out is None, "trace", "out= is not supported, for arrays do not change.", error=TypeError
-    )
+    dispatch.no_out("trace", out)
     if isinstance(offset, Tracer) and offset.concrete() is None:
         a = moveaxis(a, (axis1, axis2), (-2, -1))
         rows, columns = a.aval.shape[-2:]

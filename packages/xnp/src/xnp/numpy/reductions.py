@@ -161,7 +161,9 @@ def _start(initial: Any, operation: str) -> Array:
     """Return the scalar that a reduction starts from."""
     start = array_of(initial, operation)
     if start.aval.shape:
-        raise ValueError(message(operation, "initial must be a scalar.", got=start.aval.str_long()))
+        raise ValueError(
+            f"{operation}: initial value must be a scalar. Got array of shape {start.aval.shape}."
+        )
     return start
 
 
@@ -299,7 +301,8 @@ def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
         axes = dims_and_names(axis, a.aval.ndim, operation)
         if not may_be_empty and 0 in [a.aval.shape[d] for d in axes if type(d) is not str]:
             raise ValueError(message(
-                operation, f"there is no {operation} of no elements.",
+                operation, f"zero-size array to reduction operation {operation} which has no "
+                "identity.",
                 got=f"{a.aval.str_long()} over axes {axes}",
                 hint="give initial= a value to start from",
             ))  # fmt: skip
@@ -316,7 +319,10 @@ def _extreme(which: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: 
         _start(initial, which)
     if where is not None:
         if initial is None:
-            raise ValueError(f"{which}: where= needs initial=, the result where nothing is taken.")
+            raise ValueError(
+                f"{which}: reduction operation {which} does not have an identity, so to use a "
+                "where mask one has to specify 'initial'."
+            )
         a, mask = array_of(a, which), mask_of(where, which)
         start = _as_initial(initial, a, which)
         a, mask = broadcast_all(which, a, mask)
@@ -597,7 +603,7 @@ def _position(primitive: str, operation: str) -> Callable[..., Array]:
         else:
             dim = axis_of(axis, a.aval.ndim, operation)
         if not a.aval.shape[dim]:
-            raise ValueError(f"{operation}: there is no {operation} of no elements.")
+            raise ValueError(f"{operation}: attempt to get {operation} of an empty sequence.")
         index_dtype = dtypes.python_scalar_dtype(int)
         result = bind(primitive, a, axes=(dim,), index_dtype=index_dtype)
         axes = tuple(range(len(shape))) if axis is None else (dim,)
@@ -1083,9 +1089,12 @@ def _cumulative(
 ) -> Array:
     x = array_of(x, "cumulative_sum")
     if axis is None:
+        if not x.aval.ndim:
+            raise ValueError("cumulative_sum: The input must be non-scalar to take a sum along it.")
         if x.aval.ndim != 1:
             raise ValueError(
-                f"cumulative_sum: axis must be given for an array of {x.aval.ndim} dimensions."
+                f"cumulative_sum: The input array has rank {x.aval.ndim}, however axis was not set "
+                "to an explicit value."
             )
         axis = 0
     axis = axis_of(axis, x.aval.ndim, "cumulative_sum")

@@ -55,9 +55,9 @@ def install() -> None:
 
     Programs written for JAX expect what its options are by default: `import jax` sets
     `explicit_x64_dtypes` to "warn", `index_checks`, `discrete_derivatives` and `retraces` to
-    "allow", `callback_errors` to "runtime", `debug_key_reuse` to False, `scalar_constants` to True
-    and `program_text` to "mlir", and the environment variables `JAX_...` count as `XSTACK_...`
-    where these are not set.
+    "allow", `callback_errors` to "runtime", `debug_key_reuse` to False, `scalar_constants` to True,
+    `program_text` to "mlir" and `names_in_errors` to "jax.numpy", and the environment
+    variables `JAX_...` count as `XSTACK_...` where these are not set.
 
     Raises:
       ImportError: when JAX itself was imported before.
@@ -119,7 +119,7 @@ def pytest_addoption(parser: object) -> None:
 _VALUES_IN_JAX: dict[str, Any] = {
     "explicit_x64_dtypes": "warn", "index_checks": "allow", "debug_key_reuse": False,
     "discrete_derivatives": "allow", "retraces": "allow", "callback_errors": "runtime",
-    "scalar_constants": True, "program_text": "mlir",
+    "scalar_constants": True, "program_text": "mlir", "names_in_errors": "jax.numpy",
 }  # fmt: skip
 # What those options were before `import jax`, for `uninstall`.
 _values_before: dict[str, Any] = {}
