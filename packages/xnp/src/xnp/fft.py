@@ -457,7 +457,7 @@ def irfft2(
 def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Array:
     x = array_of(a, name)
     if several_axes(axis):
-        where = _called(name)
+        where = _qualify(name)
         raise ArgumentError(
             f"{name}: {where} does not support multiple axes. Please use {where}n. "
             f"Got axis = {axis}."
@@ -468,13 +468,13 @@ def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | 
     )
 
 
-def _called(name: str) -> str:
-    return dispatch.called(f"fft.{name}", full=True)
+def _qualify(name: str) -> str:
+    return dispatch.qualify(f"fft.{name}", full=True)
 
 
 def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
     if not (several_axes(axes) and len(axes) == 2):
-        raise ArgumentError(f"{name}: {_called(name)} only supports 2 axes. Got axes = {axes}.")
+        raise ArgumentError(f"{name}: {_qualify(name)} only supports 2 axes. Got axes = {axes}.")
     return _along_several(name, kind, a, s, axes, norm)
 
 
@@ -488,7 +488,7 @@ def _along_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
         found = axes_of(axes, x.aval.ndim, name)
     if len(set(found)) != len(found):
         raise ArgumentError(
-            f"{name}: {_called(name)} does not support repeated axes. Got axes {list(axes)}."
+            f"{name}: {_qualify(name)} does not support repeated axes. Got axes {list(axes)}."
         )
     if s is not None and len(s) != len(found):
         raise ValueError(message(
@@ -668,7 +668,7 @@ def rfftfreq(
 
 def _count(n: Any, name: str) -> int:
     if isinstance(n, list | tuple):
-        raise ArgumentError(f"{name}: The n argument of {_called(name)} only "
+        raise ArgumentError(f"{name}: The n argument of {_qualify(name)} only "
                              f"takes an int. Got n = {n}.")  # fmt: skip
     size = static_int(n, name, "n")
     require(size >= 1, name, "n must be at least 1, got {}.", size)
@@ -689,7 +689,7 @@ def _whole_numbers(count: int, start: int, dtype: Any, name: str) -> Array:
 
 def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
     if isinstance(d, list | tuple):
-        raise ArgumentError(f"{name}: The d argument of {_called(name)} only "
+        raise ArgumentError(f"{name}: The d argument of {_qualify(name)} only "
                              f"takes a single value. Got d = {d}.")  # fmt: skip
     unit = array_of(d, name)
     require(unit.aval.dtype.kind != "c", name, "d must be real.", got=unit, error=TypeError)

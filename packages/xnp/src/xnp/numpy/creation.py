@@ -12,12 +12,12 @@ import numpy as np
 from xnp.numpy.dispatch import (
     array_of,
     broadcast_all,
-    called,
     cast,
     convert_to,
     dispatch_on,
     host_aval,
     promote,
+    qualify,
 )
 from xnp.placing import on_device, place, shard_like, sharding_over_mesh
 from xnp.primitives.table import bind, broadcast_to, fill, scalar_like, select
@@ -73,7 +73,7 @@ _ONLY_FLOATS = {float}
 
 
 def _refuse_none() -> str:
-    return f"None is not a valid value for {called('array')}: it is not a number, nor an array"
+    return f"None is not a valid value for {qualify('array')}: it is not a number, nor an array"
 
 
 def array(

@@ -780,7 +780,7 @@ names_in_errors = config.define(
 )
 
 
-def called(function: str, *, full: bool = False) -> str:
+def qualify(function: str, *, full: bool = False) -> str:
     """Return what users call a function: `xnp.sum`, or `jnp.sum` in programs for JAX.
 
     Args:
@@ -799,7 +799,7 @@ def no_out(operation: str, out: Any) -> None:
     """Refuse the argument `out`: arrays do not change."""
     if out is not None:
         raise _PartialWriteError(
-            f"{operation}: The 'out' argument to {called(operation)} is not supported, for arrays "
+            f"{operation}: The 'out' argument to {qualify(operation)} is not supported, for arrays "
             "do not change; use the result."
         )
 

@@ -13,13 +13,13 @@ from xnp.numpy.dispatch import (
     array_of,
     broadcast,
     broadcast_checked,
-    called,
     cast,
     convert_to,
     dispatch_on,
     inexact,
     no_out,
     promote,
+    qualify,
     wide,
 )
 from xnp.numpy.ufuncs import binary_function, unary_function
@@ -1184,7 +1184,7 @@ def hypot(x1: Any, x2: Any) -> Any:
     x1, x2 = inexact("hypot", x1, x2)
     if dtypes.is_complex(x1.aval.dtype):
         raise ValueError(message(
-            "hypot", f"{called('hypot')} is not well defined for complex-valued inputs.",
+            "hypot", f"{qualify('hypot')} is not well defined for complex-valued inputs.",
             hint="give the magnitudes: abs(x)",
         ))  # fmt: skip
     return bind("hypot", *dispatch.broadcast_checked("hypot", x1, x2))

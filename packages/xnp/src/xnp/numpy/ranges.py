@@ -104,7 +104,7 @@ def _check_bound(bound: Any, name: str) -> Any:
             bound,
             "arange",
             "a bound is a traced value. It arose in the "
-            f"{dispatch.called('arange')} argument '{name}'.",
+            f"{dispatch.qualify('arange')} argument '{name}'.",
         )
     if np.ndim(bound):
         raise ValueError(f"arange: the bounds must be numbers, got {described(bound)}.")
@@ -521,7 +521,7 @@ def check_slice(key: slice, name: str) -> None:
     for what, bound in (("start", key.start), ("stop", key.stop), ("step", key.step)):
         if isinstance(bound, Tracer) and bound.concrete() is None:
             raise ConcretizationTypeError(
-                bound, name, f"slice {what} of {dispatch.called(name)} is a traced value, but the "
+                bound, name, f"slice {what} of {dispatch.qualify(name)} is a traced value, but the "
                 "shape depends on it."
             )  # fmt: skip
 
