@@ -769,6 +769,12 @@ compiler: Callable[..., gateway.Executable] = gateway.compile_program
 #
 # Functions that are called: older versions copy one for each call and run all passes over each
 # copy; copied after fusion, they go through the first half of the passes once.
+#
+# Copies of donated arguments: XLA updates one in place where everything else that reads it comes
+# before in any order, or else copies it. With its analysis of regions it says in which order they
+# come, as it does for other platforms, and copies less. The pass that makes small loops one kernel
+# forgets that order, and then a loop reads what was overwritten: so a program with a loop, or with
+# an operation that XLA may make one of, has no such analysis.
 
 _GAINS_FROM_WIDTH = re.compile(
     r"\b(?:stablehlo\.(?:exponential|log|logistic|tanh|power|rsqrt|bitcast_convert|xor)|chlo\.)"
@@ -832,12 +838,33 @@ def _has_copied_functions(text: str) -> bool:
     return gateway.COPIES_FUNCTIONS_FIRST and 'inlineable = "false"' in text
 
 
+_OPERATIONS = re.compile(r"\b(?:stablehlo|chlo|mhlo|sdy|func)\.(\w+)")
+_ORDERED = frozenset({
+    "abs", "add", "and", "broadcast_in_dim", "call", "cbrt", "ceil", "clamp", "compare",
+    "concatenate", "constant", "convert", "convolution", "cosine", "divide", "dot_general",
+    "exponential", "exponential_minus_one", "floor", "func", "iota", "is_finite", "log",
+    "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not",
+    "optimization_barrier", "or", "pad", "power", "reduce", "remainder", "reshape", "return",
+    "reverse", "round_nearest_even", "rsqrt", "select", "sign", "sine", "slice", "sqrt", "subtract",
+    "tan", "tanh", "transpose", "xor",
+    "conv", "dot", "frontend_attributes",  # attributes
+})  # fmt: skip
+
+
+def _has_needless_copies(text: str) -> bool:
+    """Return whether a program updates arguments in place, and nothing in it becomes a loop."""
+    if "tf.aliasing_output" not in text and "jax.buffer_donor" not in text:
+        return False
+    return _ORDERED.issuperset(_OPERATIONS.findall(text))
+
+
 # Name, value, which programs it suits, and whether only the back end for CPUs knows it.
 _SUITED_OPTIONS: tuple[tuple[str, int, Callable[[str], bool], bool], ...] = (
     ("xla_cpu_prefer_vector_width", 512, _gains_from_width, False),
     ("xla_cpu_small_while_loop_byte_threshold", 1 << 16, _has_limited_loops, True),
     ("xla_cpu_disable_tiled_emitter", 1, _has_slow_tiles, True),
     ("xla_cpu_flatten_after_fusion", 1, _has_copied_functions, True),
+    ("xla_cpu_copy_insertion_use_region_analysis", True, _has_needless_copies, False),
 )
 
 
