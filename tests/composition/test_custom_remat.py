@@ -144,6 +144,7 @@ def bounded_in_scan(f):
 LOOPS = [scanned, chosen_in_scan, nested_scans, scan_in_a_branch, bounded, bounded_in_scan]
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_derivatives_of_loops_with_such_calls_are_those_of_the_function(loop, compiled):
@@ -191,7 +192,7 @@ def layer(x):
     return xnp.sin(h) * x
 
 
-@pytest.mark.sampled(every=12, per="loop")
+@pytest.mark.sampled(every=36)
 @pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("policy", NAMED)
 @pytest.mark.parametrize("loop", LOOPS)

@@ -52,6 +52,7 @@ def exact_length(order: str, x: Any, y: Any) -> float:
         }["".join(sorted(order))])  # fmt: skip
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -61,6 +62,7 @@ def test_derivatives_are_exact_at_all_sizes(name: str, dtype: Any, compiled: boo
     check(name, x, y, compiled)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.filterwarnings("ignore:(over|under)flow")
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -163,7 +163,7 @@ def test_the_oracle_has_the_same_orders(name):
     assert found.format.layout.major_to_minor == order
 
 
-@pytest.mark.sampled(every=10, per="dtype")
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("where", ["one", "rows", "columns", "both", "everywhere"])
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex64", "bfloat16", "int4"])
 def test_arrays_of_every_dtype_go_between_orders_and_places(dtype, where):

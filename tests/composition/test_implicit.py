@@ -62,6 +62,7 @@ def test_solutions_are_their_closed_forms_in_every_nesting(name, inner, outer):
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("modes", ["f", "r", "ff", "fr", "rf", "rr", "frf", "rrr"])
 @pytest.mark.parametrize("linear_solve", ["dense", "gmres", "cg"])
 def test_derivatives_of_any_order_are_those_of_the_closed_form(modes, linear_solve):

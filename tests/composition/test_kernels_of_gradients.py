@@ -37,6 +37,7 @@ def test_a_backward_pass_has_no_sum_for_the_mean():
     assert _count_of_sums(traced.jaxpr, X.size) == 2
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_to_the_third_order_are_those_of_eager_functions(name):
     f = FUNCTIONS[name]

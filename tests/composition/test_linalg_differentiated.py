@@ -244,7 +244,7 @@ SELECTING = {
 }
 
 
-@pytest.mark.sampled(every=50, per="way")
+@pytest.mark.sampled(every=120)
 @pytest.mark.parametrize("run", [lambda f: f, jit, lambda f: lambda t: vmap(f)(t[None])[0]])
 @pytest.mark.parametrize("modes", ["rf", "rr", "frf", "rrr"])
 @pytest.mark.parametrize("name", ["two of four", "one, tall", "one, wide"])

@@ -74,6 +74,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_objects_are_mapped_as_by_the_oracle(name):
     program = PROGRAMS[name]

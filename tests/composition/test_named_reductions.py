@@ -26,6 +26,7 @@ OF_ONE_SHAPE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_a_reduction_over_a_named_axis_is_that_over_the_dimension(name):
     # 8 epsilons: the order of additions is another one

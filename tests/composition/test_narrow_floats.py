@@ -67,7 +67,7 @@ def units_off(got, exact, dtype):
     return np.where(differs, np.abs(wide - exact) / unit, 0.0)
 
 
-@pytest.mark.sampled(every=8, per="name")
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_narrow_float_is_rounded_once(name, dtype):

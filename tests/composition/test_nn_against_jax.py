@@ -55,7 +55,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(every=8, per="options")
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("heads", [4, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

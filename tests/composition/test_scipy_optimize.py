@@ -265,7 +265,7 @@ GROWTH = {
 MODES = ["".join(m) for k in (1, 2, 3) for m in itertools.product("fr", repeat=k)]
 
 
-@pytest.mark.sampled(every=16, per="name")
+@pytest.mark.sampled(every=56)
 @pytest.mark.parametrize("modes", MODES)
 @pytest.mark.parametrize("name", GROWTH)
 def test_solutions_have_derivatives_to_third_order_in_every_mode(name, modes):

@@ -67,6 +67,7 @@ def _functions_with_loops(x):
     return x
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     "fun", [_gammas, _functions_in_a_loop, _functions_in_branches, _functions_with_loops]
 )

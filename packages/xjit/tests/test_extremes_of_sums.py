@@ -132,6 +132,7 @@ def test_random_programs_have_the_nan_of_numpy(seed):
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 1e-3, 3.0], np.float32)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_extremes_of_two_have_the_bits_of_short_arrays(name, dtype):

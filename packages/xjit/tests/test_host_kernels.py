@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import xnp
+from tests.nets.cells import IN_FULL
 from xjit import export, jaxlib_gateway as gateway, jit
 from xnp import lax
 from xprim import Primitive, config, shaped_array, undefined
@@ -41,7 +42,7 @@ def _values(dtype, shape):
     return x
 
 
-@pytest.mark.sampled(every=8, per="dtype")
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u4", "i1", "i2", "?", "c8"])
 @pytest.mark.parametrize(("shape", "axis"), [((LONG,), 0), ((60, 90), 1), ((60, 90), 0),
                                              ((4, 300, 5), 1)])  # fmt: skip
@@ -59,7 +60,7 @@ def test_sorts_and_orders_equal_those_of_the_compiler(dtype, shape, axis):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.sampled(every=8, per="dtype")
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u4", "i1", "u2", "?", "f8", "i8"])
 @pytest.mark.parametrize(
     ("shape", "axis", "k"), [((LONG,), 0, 200), ((LONG,), 0, LONG), ((60, 90), 1, 5),
@@ -276,7 +277,7 @@ def test_a_thousand_threads_run_one_program():
             if not all(map(np.array_equal, found, expected)):
                 wrong.append(threading.get_ident())
 
-    for _ in range(20):
+    for _ in range(20 if IN_FULL else 4):
         threads = [threading.Thread(target=work) for _ in range(50)]
         for thread in threads:
             thread.start()

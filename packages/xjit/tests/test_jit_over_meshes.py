@@ -151,6 +151,7 @@ PADDED = [(0, 1, 1), (1, 0, 1), (2, 1, 1), (0, 1, 2), (-1, 1, 0), (0, -1, 1), (-
           (-1, -1, 0), (-3, 2, 1), (5, -4, 2), (-9, 12, 0), (11, -9, 1)]  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("before", [P(), P("x"), P(("y", "x"))], ids=str)
 def test_padding_between_elements_and_cut_edges_are_right_in_all_pieces(before):
     x = np.arange(1, 17, dtype=np.float32).reshape(8, 2)
@@ -178,7 +179,7 @@ OVER_HOLES = {
 }
 
 
-@pytest.mark.sampled(every=4, per="before")
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("before", [P(), P("x"), P(None, "x")], ids=str)
 @pytest.mark.parametrize("name", OVER_HOLES)
 def test_windows_over_elements_that_are_apart_are_cut(name, before):
@@ -217,6 +218,7 @@ def test_what_windows_of_two_operands_take_is_right_in_all_pieces(before, window
             np.testing.assert_array_equal(found, whole)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("ins", [(P(), P()), (P("x"), P()), (P(None, "x"), P("y"))], ids=str)
 def test_convolutions_whose_batch_is_in_groups_are_cut(ins):
     rng = np.random.default_rng(0)

@@ -147,6 +147,7 @@ def _typed_on_host(f, *args):
 AXES = [None, AxisType.Auto, AxisType.Explicit]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("axis", AXES)
 def test_types_say_what_is_in_the_memory_of_the_host(axis):
     sharding = SingleDeviceSharding(CPUS[0]) if axis is None else NamedSharding(

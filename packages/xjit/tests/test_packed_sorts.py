@@ -44,7 +44,7 @@ def _values(dtype, shape):
 DTYPES = ["f4", "f8", "f2", "i1", "i4", "i8", "u1", "u4", "u8", "?", "c8", "c16"]
 
 
-@pytest.mark.sampled(every=16, per="dtype")
+@pytest.mark.sampled(every=10)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "dimension"), [((150,), 0), ((9, 23), 1), ((23, 6), 0)])
 def test_order_is_that_of_the_numpy_rule_bit_for_bit(dtype, shape, dimension):

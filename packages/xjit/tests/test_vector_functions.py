@@ -244,6 +244,7 @@ def _exact(mpmath, name):
     }.get(name) or getattr(mpmath, name.replace("arc", "a"))
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(("name", "bound"), WIDE.items())
 def test_results_of_float64_are_within_their_units(name, bound):
     mpmath = pytest.importorskip("mpmath")

@@ -81,6 +81,7 @@ def _expected(ufunc, x, tile):
     return ufunc.reduce(rows, axis=-1)
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, dtypes.bfloat16])
 @pytest.mark.parametrize(
     ("primitive", "ufunc"),
