@@ -274,9 +274,9 @@ def test_a_checkpointed_function_hands_no_tangent_and_no_batch_to_a_reference_of
 
 def test_one_reference_has_one_name_in_a_program():
     x = new_ref(1.0)
-    with pytest.raises(ValueError, match="passed as a and as b"):
+    with pytest.raises(ValueError, match="appeared at both a and b"):
         jit(lambda a, b: a[...] + b[...])(x, x)
-    with pytest.raises(ValueError, match="passed as a, and closed over"):
+    with pytest.raises(ValueError, match="both closed over and passed as the argument a"):
         jit(lambda a: a[...] + x[...])(x)
     with pytest.raises(ValueError, match="passed twice"):
         vmap(lambda a, b: 0, axis_size=1)(*[new_ref(xnp.ones(1))] * 2)

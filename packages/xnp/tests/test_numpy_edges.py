@@ -275,9 +275,9 @@ def test_a_negative_known_exponent_of_integers_stays_a_power_of_arrays():
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["mgrid", "ogrid", "r_", "c_"])
 def test_a_traced_bound_in_brackets_is_named(name, what, index):
-    with pytest.raises(ConcretizationTypeError, match=f"{name}: slice {what} of jnp.{name}"):
+    with pytest.raises(ConcretizationTypeError, match=f"{name}: slice {what} of xnp.{name}"):
         make_jaxpr(lambda n: getattr(xnp, name)[index(n)])(2)
-    with pytest.raises(ConcretizationTypeError, match=r"in the jnp\.arange argument 'stop'"):
+    with pytest.raises(ConcretizationTypeError, match=r"in the xnp\.arange argument 'stop'"):
         make_jaxpr(xnp.arange)(2)
 
 
